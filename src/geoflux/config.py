@@ -1,0 +1,420 @@
+"""Settings: frozen values, from TOML, then the environment, then flags; the last one wins.
+
+Every setting has a default, a range and one sentence; the reference page is generated from them
+(``docs/settings.md``). All mistakes are reported at once, before anything is started.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+import re
+import tomllib
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from geoflux.errors import ConfigError
+
+Check = Callable[[Any], str | None]
+
+_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_UNIT_NAMES = {
+    "microsecond": "us", "millisecond": "ms", "second": "s", "sec": "s", "minute": "m", "min": "m",
+    "hour": "h", "day": "d",
+}  # fmt: skip
+
+
+def seconds(text: str) -> float:
+    """A duration such as ``90s``, ``5 minutes`` or ``1h30m`` in seconds.
+
+    >>> seconds("1h30m"), seconds("250 ms"), seconds("5 minutes")
+    (5400.0, 0.25, 300.0)
+    """
+    total, rest = 0.0, text.strip()
+    if not rest:
+        raise ValueError(f"{text!r} is not a duration; write for example 90s, 5 minutes or 1h30m")
+    while rest:
+        found = re.match(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*", rest)
+        unit = found and (_UNIT_NAMES.get(found[2].lower().rstrip("s"), found[2].lower()))
+        if not found or unit not in _UNITS:
+            raise ValueError(
+                f"{text!r} is not a duration; write for example 90s, 5 minutes or 1h30m"
+            )
+        total += float(found[1]) * _UNITS[unit]
+        rest = rest[found.end() :]
+    return total
+
+
+def one_of(*choices: str) -> Check:
+    """The value is one of a few words."""
+
+    def check(value: Any) -> str | None:
+        return None if value in choices else f"expected one of {', '.join(choices)}"
+
+    return check
+
+
+def between(low: float, high: float) -> Check:
+    """The value is a number in a closed range."""
+
+    def check(value: Any) -> str | None:
+        return None if low <= value <= high else f"expected a number from {low:g} to {high:g}"
+
+    return check
+
+
+def duration(value: Any) -> str | None:
+    """The value is a duration, or empty for none."""
+    try:
+        if value:
+            seconds(value)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def setting(default: Any, doc: str, check: Check | None = None) -> Any:
+    """A field of a section: its default, its sentence for the reference, its range."""
+    metadata = {"doc": doc, "check": check}
+    if isinstance(default, list | dict):
+        return field(default_factory=lambda: default, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class SpaceConfig:
+    """The space that is watched, and the grid laid over it."""
+
+    kind: str = setting("lonlat", "`lonlat` (degrees) or `planar` (any unit, columns x and y).",
+                        one_of("lonlat", "planar"))  # fmt: skip
+    bounds: tuple[float, float, float, float] = setting(
+        (-180.0, -90.0, 180.0, 90.0), "West, south, east, north; rows outside are quarantined."
+    )
+    grid: tuple[int, int] = setting(
+        (1000, 1000), "Columns and rows of cells; a cell is the smallest thing that can be moved."
+    )
+
+
+@dataclass(frozen=True)
+class SourceConfig:
+    """Where events come from, and what their columns are called there."""
+
+    kind: str = setting("simulate", "`simulate`, or `files` for a folder of Parquet or NDJSON.",
+                        one_of("simulate", "files"))  # fmt: skip
+    path: str = setting("", "Folder (or one file) of events; needed by `files`.")
+    format: str = setting("auto", "`auto` goes by the file's ending.",
+                          one_of("auto", "parquet", "ndjson"))  # fmt: skip
+    id: str = setting("id", "Column of the event's id; `@position` numbers the rows instead.")
+    x: str = setting("", "Column of the longitude or x; empty: `lon`, or `x` in a planar space.")
+    y: str = setting("", "Column of the latitude or y; empty: `lat`, or `y` in a planar space.")
+    time: str = setting("time", "Column of the event time: a timestamp, an ISO 8601 text, a number.")
+    time_unit: str = setting("s", "Unit of numeric times since 1970.",
+                             one_of("s", "ms", "us", "ns"))  # fmt: skip
+    speed: float = setting(
+        0.0, "Replay speed: 60 plays an hour of event time in a minute; 0: as fast as possible.",
+        between(0, 1e9))  # fmt: skip
+    max_record_bytes: int = setting(
+        1_048_576, "A longer NDJSON line is quarantined.", between(64, 1 << 30)
+    )
+
+
+@dataclass(frozen=True)
+class ControlConfig:
+    """Where registrations and terminations of standing queries come from."""
+
+    path: str = setting("", "NDJSON or Parquet file, or a folder of them; read while the run goes.")
+
+
+@dataclass(frozen=True)
+class EngineConfig:
+    """How the work is cut up."""
+
+    slots: int = setting(4, "Slots: tasks that match events in parallel.", between(1, 4096))
+    balance: str = setting("uniform", "How space is given to slots.",
+                           one_of("uniform", "history", "replicated"))  # fmt: skip
+    lane: str = setting("auto", "`fast` reads columnar files inside the workers, `general` through "
+                        "a streaming DataFrame; `auto` takes the fast one where it can.",
+                        one_of("auto", "fast", "general"))  # fmt: skip
+    epoch_events: int = setting(1_000_000, "Events in one epoch at most.", between(1, 1 << 31))
+    epoch_seconds: float = setting(
+        0.0, "Shortest time between the starts of two epochs.", between(0, 86400)
+    )
+    lateness: str = setting(
+        "", "How late events may come: the watermark is the largest event time less this. Empty: "
+        "one minute in `follow`; in `drain` a query never ends before all events are in.",
+        duration)  # fmt: skip
+    master: str = setting("", "Spark master; empty: `local[N]` with N the cores of this machine.")
+    memory: str = setting("2g", "Memory of the Spark driver's JVM, as Spark writes it.")
+    history_events: int = setting(
+        400_000, "Events that `history` looks at before it fixes its plan.", between(1, 1 << 31)
+    )
+    history_queries: int = setting(
+        200_000, "Queries that `history` looks at before it fixes its plan.", between(1, 1 << 31)
+    )
+
+
+@dataclass(frozen=True)
+class OutputConfig:
+    """What is written for the queries."""
+
+    matches: str = setting("rows", "`rows`: one row per match; `counts`: matches per query and "
+                           "epoch, for very many queries.", one_of("rows", "counts"))  # fmt: skip
+    compression: str = setting("lz4", "Compression of the Parquet files that are written.",
+                               one_of("none", "snappy", "lz4", "zstd"))  # fmt: skip
+    record_input: bool = setting(
+        False, "Keep what was received beside the results, so that a run over a DataFrame or over "
+        "files that go away can be verified later.")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """How long the run lasts."""
+
+    mode: str = setting("drain", "`drain`: all that is there, then stop; `follow`: go on for ever.",
+                        one_of("drain", "follow"))  # fmt: skip
+    duration: str = setting(
+        "", "Stop after this long (`90s`, `10 minutes`); for the simulator, how much it makes.",
+        duration)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class HotspotConfig:
+    """One hotspot of the simulator: a square that draws a share of all events for a while."""
+
+    at: tuple[float, float] = setting((0.0, 0.0), "Lower left corner as shares of width and height.")
+    side: float = setting(0.15, "Side as a share of the space's side.", between(0.0001, 1))
+    start: float = setting(0.4, "When it starts, as a share of the run.", between(0, 1))
+    stop: float = setting(0.8, "When it stops, as a share of the run.", between(0, 1))
+    peak: float = setting(0.4, "Largest share of all events that it draws.", between(0, 1))
+    inside: str = setting("uniform", "How events lie in it.", one_of("uniform", "normal"))
+    intensity: str = setting("normal", "How its strength goes over time.", one_of("normal", "step"))
+    queries: int = setting(0, "Standing queries that it brings within its first minute.",
+                           between(0, 1 << 31))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SimulateConfig:
+    """The built-in simulator: people in cities, day and night, hotspots; all from one seed."""
+
+    seed: int = setting(7, "Seed; the same seed gives the same events and queries.",
+                        between(0, 2**63 - 1))  # fmt: skip
+    region: str = setting("world", "Whose cities: `world` or `us`.", one_of("world", "us"))
+    rate: int = setting(100_000, "Events per second of the run.", between(1, 1_000_000_000))
+    paced: bool = setting(True, "Offer events at that rate; false: as fast as they are taken.")
+    queries: int = setting(20_000, "Standing queries at the start.", between(0, 1 << 31))
+    query_side: float = setting(
+        0.0016, "Side of a query as a share of the space's side.", between(0, 1)
+    )
+    query_rate: float = setting(
+        50.0, "Registrations a second while it runs; as many terminations.", between(0, 1e6)
+    )
+    time_speed: float = setting(
+        1440.0, "Simulated seconds per second: 1440 is a day a minute.", between(0, 1e6)
+    )
+    hotspots: tuple[HotspotConfig, ...] = setting((), "Hotspots, as `[[simulate.hotspots]]` tables.")
+
+
+@dataclass(frozen=True)
+class Config:
+    """All settings of a run."""
+
+    space: SpaceConfig = field(default_factory=SpaceConfig)
+    source: SourceConfig = field(default_factory=SourceConfig)
+    control: ControlConfig = field(default_factory=ControlConfig)
+    engine: EngineConfig = field(default_factory=EngineConfig)
+    output: OutputConfig = field(default_factory=OutputConfig)
+    run: RunConfig = field(default_factory=RunConfig)
+    simulate: SimulateConfig = field(default_factory=SimulateConfig)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, to be written down with the run."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Config:
+        """Settings from nested tables; every mistake in one :class:`ConfigError`."""
+        problems: list[str] = []
+        config = _build(cls, values, "", problems)
+        if not problems:
+            problems += _across(config)
+        if problems:
+            raise ConfigError.of(problems)
+        return typing.cast(Config, config)
+
+    @classmethod
+    def load(
+        cls,
+        path: Path | None = None,
+        flags: Mapping[str, Any] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> Config:
+        """TOML file, then ``GEOFLUX_SECTION_NAME`` variables, then flags (``section.name``)."""
+        values: dict[str, Any] = {}
+        if path is not None:
+            try:
+                values = tomllib.loads(path.read_text(encoding="utf-8"))
+            except FileNotFoundError:
+                raise ConfigError(f"there is no settings file {path}; give the path of a TOML file") from None
+            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+                raise ConfigError(f"{path} is not a TOML file: {error}") from None
+            except OSError as error:
+                raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+            _resolve_paths(values, path.parent)
+        problems: list[str] = []
+        _overlay_environment(values, os.environ if environment is None else environment, problems)
+        for name, value in (flags or {}).items():
+            section, _, key = name.partition(".")
+            if isinstance(value, str):
+                value = _from_text(section, key, value)
+            _table(values, section)[key] = value
+        try:
+            config = cls.from_dict(values)
+        except ConfigError as error:
+            if not problems:
+                raise
+            raise ConfigError.of([*problems, str(error)]) from None
+        if problems:
+            raise ConfigError.of(problems)
+        return config
+
+
+def _table(values: dict[str, Any], section: str) -> dict[str, Any]:
+    table = values.setdefault(section, {})
+    return table if isinstance(table, dict) else {}
+
+
+def _resolve_paths(values: dict[str, Any], base: Path) -> None:
+    """Paths in a file are relative to that file."""
+    for section in ("source", "control"):
+        table = values.get(section)
+        if isinstance(table, dict) and isinstance(table.get("path"), str) and table["path"]:
+            table["path"] = str(base / table["path"])
+
+
+def _sections() -> dict[str, Any]:
+    return {name: hint for name, hint in get_type_hints(Config).items()}
+
+
+def _overlay_environment(
+    values: dict[str, Any], environment: Mapping[str, str], problems: list[str]
+) -> None:
+    sections = _sections()
+    for name, text in sorted(environment.items()):
+        if not name.startswith("GEOFLUX_"):
+            continue
+        section, _, key = name[len("GEOFLUX_") :].lower().partition("_")
+        if section in sections and key in {f.name for f in fields(sections[section])}:
+            _table(values, section)[key] = _from_text(section, key, text)
+        elif section in sections:
+            problems.append(f"{name} in the environment names no setting of [{section}]")
+
+
+def _from_text(section: str, key: str, text: str) -> Any:
+    """A value from a flag or variable, read as TOML would read it where the setting is no text."""
+    hint = get_type_hints(_sections()[section]).get(key) if section in _sections() else None
+    if hint is str or hint is None:
+        return text
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _build(cls: Any, values: Any, where: str, problems: list[str]) -> Any:
+    if not isinstance(values, Mapping):
+        problems.append(f"[{where}] is {values!r}; expected a table of settings")
+        return None
+    hints = get_type_hints(cls)
+    known = {f.name: f for f in fields(cls)}
+    prefix = f"{where}." if where else ""
+    for name in values:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {prefix}{near[0]}?" if near else f"known: {', '.join(known)}"
+            problems.append(f"{prefix}{name} is not a setting; {hint}")
+    built = {}
+    for name, spec in known.items():
+        if name not in values:
+            continue
+        hint = hints[name]
+        if dataclasses.is_dataclass(hint):
+            built[name] = _build(hint, values[name], f"{prefix}{name}", problems)
+            continue
+        given = values[name]
+        value, problem = _convert(hint, given, f"{prefix}{name}", problems)
+        check = spec.metadata.get("check")
+        if problem is None and check is not None:
+            problem = check(value)
+        if problem is not None:
+            problems.append(f"{prefix}{name} = {given!r}: {problem}")
+        built[name] = value
+    return None if problems else cls(**built)
+
+
+def _convert(hint: Any, value: Any, where: str, problems: list[str]) -> tuple[Any, str | None]:
+    if hint is bool:
+        return (value, None) if isinstance(value, bool) else (value, "expected true or false")
+    if hint is int:
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        return (value, None) if whole else (value, "expected a whole number")
+    if hint is float:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return (float(value), None) if number else (value, "expected a number")
+    if hint is str:
+        return (value, None) if isinstance(value, str) else (value, "expected a text in quotes")
+    items = get_args(hint)
+    if len(items) == 2 and items[1] is Ellipsis:
+        if not isinstance(value, list | tuple):
+            return value, "expected a list of tables"
+        return tuple(
+            _build(items[0], item, f"{where}[{i}]", problems) for i, item in enumerate(value)
+        ), None
+    if not isinstance(value, list | tuple) or len(value) != len(items):
+        return value, f"expected a list of {len(items)} numbers"
+    converted = [_convert(kind, item, where, problems) for kind, item in zip(items, value, strict=True)]
+    bad = next((problem for _, problem in converted if problem), None)
+    return tuple(item for item, _ in converted), bad
+
+
+def _across(config: Config) -> list[str]:
+    """Mistakes that show only when several settings are read together."""
+    problems = []
+    west, south, east, north = config.space.bounds
+    if not (west < east and south < north):
+        problems.append(
+            f"space.bounds = {list(config.space.bounds)}: expected west < east and south < north"
+        )
+    elif config.space.kind == "lonlat" and not (
+        -180 <= west and east <= 180 and -90 <= south and north <= 90
+    ):
+        problems.append(
+            f"space.bounds = {list(config.space.bounds)}: expected degrees within "
+            '[-180, -90, 180, 90]; for other units set space.kind = "planar"'
+        )
+    if not all(1 <= n <= 8192 for n in config.space.grid):
+        problems.append(f"space.grid = {list(config.space.grid)}: expected 1 to 8192 cells a side")
+    elif config.space.grid[0] * config.space.grid[1] < config.engine.slots:
+        problems.append(
+            f"engine.slots = {config.engine.slots}: expected at most one slot per cell of "
+            f"space.grid = {list(config.space.grid)}"
+        )
+    if config.source.kind == "files" and not config.source.path:
+        problems.append('source.path is empty: source.kind = "files" needs a folder of events')
+    if config.source.kind == "files" and config.source.path and not Path(config.source.path).exists():
+        problems.append(f"source.path = {config.source.path!r}: no such file or folder")
+    if (
+        config.control.path
+        and config.run.mode == "drain"
+        and not Path(config.control.path).exists()
+    ):
+        problems.append(f"control.path = {config.control.path!r}: no such file or folder")
+    if config.source.kind == "simulate" and config.space.kind != "lonlat":
+        problems.append('space.kind = "planar": the simulator needs "lonlat"')
+    for i, spot in enumerate(config.simulate.hotspots):
+        if spot.stop <= spot.start:
+            problems.append(f"simulate.hotspots[{i}]: stop = {spot.stop} must be after start")
+    return problems

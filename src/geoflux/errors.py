@@ -1,0 +1,48 @@
+"""The errors a user can meet.
+
+One family, few kinds: a new kind exists only where a caller acts differently. Every message says
+what was given, what was expected and what to do next. Each kind is also a builtin, so that code
+that knows nothing of geoflux can still catch it.
+"""
+
+from __future__ import annotations
+
+
+class GeofluxError(Exception):
+    """Base of all errors that geoflux raises on purpose; the CLI prints it as one sentence."""
+
+
+class ConfigError(GeofluxError, ValueError):
+    """The settings are wrong. Nothing was started; mend the settings named and run again."""
+
+    @classmethod
+    def of(cls, problems: list[str]) -> ConfigError:
+        """All problems at once, so that nobody mends them one run at a time."""
+        if len(problems) == 1:
+            return cls(problems[0])
+        return cls(f"{len(problems)} settings are wrong:\n" + "\n".join(f"  - {p}" for p in problems))
+
+
+class RejectedRecord(GeofluxError, ValueError):
+    """A record cannot be accepted; it is quarantined under ``code`` and the stream goes on."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(f"{code}: {detail}")
+        self.code = code
+        self.detail = detail
+
+
+class SourceError(GeofluxError, OSError):
+    """The source cannot be read (a folder is gone, a file was cut short). Restore it and rerun."""
+
+
+class StateError(GeofluxError, RuntimeError):
+    """The run's directory does not hold what it should. Use a new directory, or restore it."""
+
+
+class IntegrityError(GeofluxError, AssertionError):
+    """An invariant was broken (a row lost or doubled). Nothing was committed; report this."""
+
+
+class EnvironmentProblem(GeofluxError, RuntimeError):
+    """The machine lacks something (Java, memory, a package). The message says what to install."""
