@@ -1,0 +1,21 @@
+"""Plans: who owns which part of the work, and how one plan becomes the next."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from geoflux.plan.changes import Change, Merge, Move, Split, change_from_dict, change_to_dict
+from geoflux.plan.grid_plan import GridPlan
+from geoflux.plan.plan import Overlaps, Partition, Plan
+from geoflux.plan.replicated import ReplicatedPlan
+
+__all__ = [
+    "Change", "GridPlan", "Merge", "Move", "Overlaps", "Partition", "Plan", "ReplicatedPlan",
+    "Split", "change_from_dict", "change_to_dict", "plan_from_dict",
+]  # fmt: skip
+
+
+def plan_from_dict(values: Mapping[str, Any]) -> GridPlan | ReplicatedPlan:
+    """The plan that ``to_dict`` wrote, of whichever kind."""
+    if values["kind"] == "replicated":
+        return ReplicatedPlan.from_dict(values)
+    return GridPlan.from_dict(values)

@@ -1,0 +1,71 @@
+"""Blobs: the events of one slot from one routed batch, packed in columns.
+
+A blob is an Arrow IPC stream with one record batch; the runs of rows that belong to one partition
+follow each other, and the schema's metadata tells them. A few blobs travel through the shuffle
+where otherwise millions of rows would.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from geoflux.operators.events import Events
+
+_X, _Y, _TIME, _ID = "@x", "@y", "@time", "@id"
+_OWN = (_X, _Y, _TIME, _ID)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Consecutive rows of one partition."""
+
+    partition: int
+    rows: int
+
+
+def pack(events: Events, start: int, stop: int, runs: Sequence[Run]) -> bytes:
+    """The rows ``start`` to ``stop`` of events that are in the order of the runs."""
+    arrays = {_X: pa.array(events.x[start:stop]), _Y: pa.array(events.y[start:stop])}
+    if events.time.size:
+        arrays[_TIME] = pa.array(events.time[start:stop])
+    if events.id is not None:
+        arrays[_ID] = events.id.slice(start, stop - start)
+    for name, column in events.columns.items():
+        arrays[name] = column.slice(start, stop - start)
+    batch = pa.RecordBatch.from_pydict(arrays)
+    about = {"runs": json.dumps([[run.partition, run.rows] for run in runs])}
+    sink = pa.BufferOutputStream()
+    schema = batch.schema.with_metadata(about)
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(batch.replace_schema_metadata(about))
+    return sink.getvalue().to_pybytes()
+
+
+def unpack(blob: pa.Buffer | bytes) -> tuple[pa.RecordBatch, list[Run]]:
+    """The rows of a blob, without copying, and their runs."""
+    reader = pa.ipc.open_stream(blob)
+    runs = json.loads(reader.schema.metadata[b"runs"])
+    return reader.read_next_batch(), [Run(partition, rows) for partition, rows in runs]
+
+
+def joined(pieces: Sequence[pa.RecordBatch]) -> Events:
+    """Pieces of one partition as one batch of events."""
+    table = pa.Table.from_batches([piece.replace_schema_metadata(None) for piece in pieces])
+    names = table.schema.names
+
+    def whole(name: str) -> pa.Array:
+        column = table.column(name)
+        return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+
+    return Events(
+        whole(_X).to_numpy(),
+        whole(_Y).to_numpy(),
+        whole(_TIME).to_numpy() if _TIME in names else np.empty(0, np.int64),
+        whole(_ID) if _ID in names else None,
+        {name: whole(name) for name in names if name not in _OWN},
+    )

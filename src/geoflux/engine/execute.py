@@ -1,0 +1,109 @@
+"""Execution in a slot: open its partitions, match its events, write results, report.
+
+Runs inside a worker; knows nothing of Spark. Opened partitions are cached by their references, so
+that any worker may get any slot and a reused worker finds its state warm.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from geoflux.engine.blobs import joined, unpack
+from geoflux.engine.route import REPORT, Parcel
+from geoflux.engine.sinks import ParquetSink
+from geoflux.engine.task import EpochTask, RouteReport, SlotReport
+from geoflux.operators.pubsub import PartitionState, PubSub
+from geoflux.plan.plan import Partition
+
+_CACHED = 512
+_cache: OrderedDict[Any, PartitionState] = OrderedDict()
+_lock = threading.Lock()
+
+
+def execute(
+    task: EpochTask, slot: int, parcels: Iterable[Parcel]
+) -> tuple[SlotReport, list[RouteReport]]:
+    """Do a slot's work of one epoch; passes the routers' reports on."""
+    routed: list[RouteReport] = []
+    blobs: list[tuple[int, Any]] = []
+    for parcel in parcels:
+        if parcel.sequence == REPORT:
+            routed.append(RouteReport.from_bytes(bytes(parcel.blob)))
+        else:
+            blobs.append((parcel.sequence, parcel.blob))
+    started = time.perf_counter()
+    blobs.sort(key=lambda item: item[0])
+    pieces, bytes_in = _by_partition(blobs)
+    operator = PubSub(task.grid, task.store, task.counting)
+    written: dict[str, list[list[Any]]] = {}
+    per_partition: dict[str, list[int]] = {}
+    processed = checks = refined = queries = 0
+    load_seconds = 0.0
+    with ParquetSink(task, slot) as sink:
+        for partition in task.plan.partitions:
+            if partition.slot != slot:
+                continue
+            opening = time.perf_counter()
+            refs = task.refs.get(partition.id, ())
+            state = _opened(task, operator, partition)
+            load_seconds += time.perf_counter() - opening
+            if state.refs != refs:
+                written[str(partition.id)] = [list(ref) for ref in state.refs]
+            queries += state.queries
+            mine = pieces.pop(partition.id, None)
+            if mine is None:
+                continue
+            events = joined(mine)
+            work = operator.process(state, events, sink)
+            processed += len(events)
+            checks += work.checks
+            refined += work.refined
+            per_partition[str(partition.id)] = [len(events), work.checks]
+    assert not pieces, f"slot {slot} got events of partitions it does not own: {list(pieces)}"
+    report = SlotReport(
+        slot, processed, sink.matches, checks, refined, queries,
+        time.perf_counter() - started, load_seconds, bytes_in, sink.names, written, per_partition,
+    )  # fmt: skip
+    return report, routed
+
+
+def _by_partition(
+    blobs: list[tuple[int, Any]],
+) -> tuple[dict[int, list[pa.RecordBatch]], int]:
+    pieces: dict[int, list[pa.RecordBatch]] = {}
+    bytes_in = 0
+    for _, blob in blobs:
+        bytes_in += len(blob)
+        batch, runs = unpack(blob)
+        first = 0
+        for run in runs:
+            pieces.setdefault(run.partition, []).append(batch.slice(first, run.rows))
+            first += run.rows
+    return pieces, bytes_in
+
+
+def _opened(task: EpochTask, operator: PubSub, partition: Partition) -> PartitionState:
+    """The state from the cache, if what is cached stands for the very same references."""
+    refs = task.refs.get(partition.id, ())
+    box = (partition.col0, partition.row0, partition.col1, partition.row1)
+    home = (task.store.root, task.grid, partition.id, box)
+    with _lock:
+        known = _cache.get(home)
+        if known is not None and known.refs == refs:
+            _cache.move_to_end(home)
+            return known
+    state = operator.open(partition, refs)
+    with _lock:
+        # Kept under the references that it was rewritten to: if this attempt is not committed,
+        # nobody will ever ask for them.
+        _cache[home] = state
+        _cache.move_to_end(home)
+        while len(_cache) > _CACHED:
+            _cache.popitem(last=False)
+    return state

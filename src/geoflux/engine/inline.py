@@ -1,0 +1,57 @@
+"""Epochs in this process, without Spark: for tests, and for looking at the engine in a debugger.
+
+The same routing, exchange, execution and commit as on a cluster, one after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from geoflux.engine.engine import Engine, Manifest
+from geoflux.engine.execute import execute
+from geoflux.engine.route import Parcel, route
+from geoflux.engine.source import EventSource, RawBatch, Slice
+
+_Batches = Iterator[tuple[RawBatch, tuple[int, int, int] | None]]
+
+
+def sliced(source: EventSource, pieces: list[Slice], columns: frozenset[str]) -> _Batches:
+    """The rows of slices, each slice told once, with its first batch."""
+    for piece in pieces:
+        told: tuple[int, int, int] | None = (piece.stream, piece.start, piece.stop)
+        for batch in source.read(piece, columns):
+            yield batch, told
+            told = None
+
+
+def run_epoch(
+    engine: Engine, source: EventSource, epoch: int, span: tuple[int, int], tasks: int = 2
+) -> Manifest:
+    """One epoch over a range of positions, with so many routing tasks."""
+    opened = engine.open(epoch)
+    task = opened.task
+    columns = task.columns.needed | task.wanted
+    parcels: list[Parcel] = []
+    pieces = source.slices(*span, tasks)
+    for worker in range(tasks):
+        mine = pieces[worker::tasks]
+        parcels += route(task, worker, sliced(source, mine, columns))
+    slots, routes = [], []
+    for slot in range(task.plan.slots):
+        report, routed = execute(task, slot, [p for p in parcels if p.slot == slot])
+        slots.append(report)
+        routes += routed
+    return engine.commit(opened, slots, routes)
+
+
+def drain(engine: Engine, source: EventSource, epoch_events: int) -> list[Manifest]:
+    """Epoch after epoch until the source has no more; at least one, so that control is read."""
+    manifests: list[Manifest] = []
+    position, epoch = 0, 0
+    while True:
+        end = source.latest(position, epoch_events)
+        if end == position and epoch > 0:
+            return manifests
+        if not engine.is_committed(epoch):
+            manifests.append(run_epoch(engine, source, epoch, (position, end)))
+        position, epoch = end, epoch + 1

@@ -1,0 +1,273 @@
+"""Control records: from JSON lines or columns to validated rows of queries.
+
+The common case (rectangles, plain fields) is parsed in columns by Arrow; a block that is not of
+that form goes record by record. Whatever cannot be accepted is rejected with a code and a
+sentence, and never stops the stream.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pajson
+
+from geoflux.engine.source import Rejected
+from geoflux.errors import RejectedRecord
+from geoflux.operators.queries import QUERY_SCHEMA
+from geoflux.operators.where import check
+from geoflux.operators.where_parse import parse
+from geoflux.spatial.shapes import RECTANGLE, outside, parse_shape
+from geoflux.spatial.space import Space
+
+REGISTER, TERMINATE = 0, 1
+_FIELDS = {"op", "id", "user", "shape", "where", "valid_from", "valid_until"}
+_EDGES = ("west", "south", "east", "north")
+_LONGEST_ID = 1000
+
+_FAST_SCHEMA = pa.schema(
+    [
+        ("op", pa.string()),
+        ("id", pa.string()),
+        ("user", pa.string()),
+        ("shape", pa.struct([("type", pa.string()), *((edge, pa.float64()) for edge in _EDGES)])),
+        ("where", pa.string()),
+        ("valid_from", pa.string()),
+        ("valid_until", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Records:
+    """Valid records in order: ``op`` of each, and its row (``number`` is still 0; a termination
+    has only its id); and what was rejected."""
+
+    op: npt.NDArray[np.uint8]
+    rows: pa.Table
+    rejected: list[Rejected]
+
+
+@dataclass(frozen=True)
+class RecordRules:
+    """What a record is judged by."""
+
+    space: Space
+    events: pa.Schema
+    max_bytes: int
+
+
+def parse_lines(lines: list[bytes], rules: RecordRules) -> Records:
+    """Records from JSON lines."""
+    longest = max((len(line) for line in lines), default=0)
+    if longest <= rules.max_bytes:
+        table = _fast_table(b"\n".join(lines), len(lines))
+        if table is not None:
+            found = _from_columns(table, rules)
+            if found is not None:
+                return found
+    return _one_by_one([_decoded(line, rules.max_bytes) for line in lines], rules)
+
+
+def parse_table(table: pa.Table, rules: RecordRules) -> Records:
+    """Records from columns (Parquet); ``shape`` is a struct or its JSON as text."""
+    try:
+        fast = table.select([n for n in table.schema.names if n in _FIELDS])
+        for field in _FAST_SCHEMA:
+            if field.name not in fast.schema.names:
+                fast = fast.append_column(field.name, pa.nulls(len(table), field.type))
+        found = _from_columns(fast.select(_FAST_SCHEMA.names).cast(_FAST_SCHEMA), rules)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
+        found = None
+    if found is not None and set(table.schema.names) <= _FIELDS:
+        return found
+    records: list[Any] = []
+    for record in table.to_pylist():
+        given = {k: v for k, v in record.items() if v is not None}
+        shape = given.get("shape")
+        if isinstance(shape, str):
+            try:
+                given["shape"] = json.loads(shape)
+            except ValueError:
+                pass  # parse_shape says what is wrong with it
+        elif isinstance(shape, dict):
+            given["shape"] = {k: v for k, v in shape.items() if v is not None}
+        records.append((given, json.dumps(given, default=str)))
+    return _one_by_one(records, rules)
+
+
+def _fast_table(block: bytes, count: int) -> pa.Table | None:
+    try:
+        table = pajson.read_json(
+            pa.BufferReader(block),
+            pajson.ReadOptions(block_size=max(len(block) + 1, 1 << 16)),
+            pajson.ParseOptions(
+                explicit_schema=_FAST_SCHEMA, unexpected_field_behavior="error"
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+    return table if len(table) == count else None
+
+
+def _from_columns(table: pa.Table, rules: RecordRules) -> Records | None:
+    """Records of the common form; ``None`` where one of them needs a closer look."""
+    op = table.column("op")
+    registers = pc.equal(op, "register")
+    known = pc.or_(registers, pc.equal(op, "terminate"))
+    ids = table.column("id")
+    if known.null_count or not pc.all(known).as_py() or ids.null_count:
+        return None
+    lengths = pc.min_max(pc.utf8_length(ids)).as_py()
+    if len(table) and (lengths["min"] < 1 or lengths["max"] > _LONGEST_ID):
+        return None
+    is_register = registers.to_numpy().astype(np.bool_)
+    shape = table.column("shape").combine_chunks()
+    live = shape.filter(pa.array(is_register))
+    if live.null_count or not pc.all(pc.equal(live.field("type"), "rectangle")).as_py() and len(live):
+        return None
+    edges = {}
+    for edge in _EDGES:
+        values = shape.field(edge)
+        if live.field(edge).null_count:
+            return None
+        edges[edge] = np.nan_to_num(values.fill_null(0.0).to_numpy(zero_copy_only=False), nan=np.inf)
+    if not _good_boxes(edges, rules.space)[is_register].all():
+        return None
+    for name in ("valid_from", "valid_until"):
+        if table.column(name).null_count < len(table):
+            return None
+    for text in pc.unique(table.column("where").filter(registers)).to_pylist():
+        if text is not None:
+            try:
+                check(parse(text), rules.events)
+            except RejectedRecord:
+                return None
+    count = len(table)
+    wanted = {
+        "number": np.zeros(count, np.int64), "id": ids, "user": table.column("user"),
+        "kind": np.full(count, RECTANGLE, np.uint8),
+        "x0": edges["west"], "y0": edges["south"], "x1": edges["east"], "y1": edges["north"],
+        "body": pa.nulls(count, pa.binary()), "where": table.column("where"),
+        "valid_from": pa.nulls(count, pa.int64()), "valid_until": pa.nulls(count, pa.int64()),
+    }  # fmt: skip
+    rows = pa.Table.from_pydict(wanted, schema=QUERY_SCHEMA)
+    return Records(np.where(is_register, REGISTER, TERMINATE).astype(np.uint8), rows, [])
+
+
+def _good_boxes(edges: Mapping[str, Any], space: Space) -> npt.NDArray[np.bool_]:
+    """Rectangles that are valid and touch the space; the others get their sentence elsewhere."""
+    west, south, east, north = (edges[edge] for edge in _EDGES)
+    good = (south <= north) & (west <= east) & np.isfinite(west + south + east + north)
+    good &= (east >= space.west) & (west <= space.east)
+    good &= (north >= space.south) & (south <= space.north)
+    if space.is_lonlat:
+        good &= (west >= -180) & (east <= 180) & (south >= -90) & (north <= 90)
+    result: npt.NDArray[np.bool_] = good
+    return result
+
+
+def _decoded(line: bytes, max_bytes: int) -> tuple[Any, str]:
+    """The record of a line, or the rejection that it deserves; and the line as text."""
+    text = line.decode("utf-8", "replace")
+    if len(line) > max_bytes:
+        detail = f"the record has {len(line)} bytes; expected at most {max_bytes}"
+        return RejectedRecord("oversized_record", detail), text[:1000]
+    try:
+        return json.loads(line), text
+    except (ValueError, RecursionError) as error:
+        return RejectedRecord("malformed_json", f"the line is not JSON: {error}"), text
+
+
+def _one_by_one(records: list[tuple[Any, str]], rules: RecordRules) -> Records:
+    ops: list[int] = []
+    rows: list[dict[str, Any]] = []
+    rejected: list[Rejected] = []
+    for record, text in records:
+        try:
+            if isinstance(record, RejectedRecord):
+                raise record
+            op, row = _row(record, rules)
+        except RejectedRecord as error:
+            rejected.append(Rejected(error.code, error.detail, text))
+            continue
+        ops.append(op)
+        rows.append(row)
+    table = pa.Table.from_pylist(rows, schema=QUERY_SCHEMA)
+    return Records(np.array(ops, np.uint8), table, rejected)
+
+
+def _row(record: Any, rules: RecordRules) -> tuple[int, dict[str, Any]]:
+    if not isinstance(record, Mapping):
+        raise RejectedRecord("malformed_json", "the record is no object; expected {...}")
+    op = record.get("op")
+    if op not in ("register", "terminate"):
+        raise RejectedRecord(
+            "unknown_operation", f"op is {op!r}; expected register or terminate"
+        )
+    row: dict[str, Any] = {name: None for name in QUERY_SCHEMA.names}
+    row |= {"number": 0, "id": _identifier(record.get("id")), "kind": RECTANGLE}
+    row |= {edge: 0.0 for edge in ("x0", "y0", "x1", "y1")}
+    if op == "terminate":
+        return TERMINATE, row
+    shape = parse_shape(record.get("shape"), rules.space)
+    if outside(rules.space, shape.box):
+        raise RejectedRecord("outside_space", "the shape lies outside the space")
+    row |= {"kind": shape.kind, "body": shape.body}
+    row |= dict(zip(("x0", "y0", "x1", "y1"), shape.box, strict=True))
+    user = record.get("user")
+    row["user"] = None if user is None else str(user)
+    where = record.get("where")
+    if where is not None and where != "":
+        if not isinstance(where, str):
+            raise RejectedRecord("bad_where", f"where is {where!r}; expected a text")
+        check(parse(where), rules.events)
+        row["where"] = where
+    row["valid_from"] = _instant(record.get("valid_from"), "valid_from")
+    row["valid_until"] = _instant(record.get("valid_until"), "valid_until")
+    return REGISTER, row
+
+
+def _identifier(given: Any) -> str:
+    if isinstance(given, int) and not isinstance(given, bool):
+        given = str(given)
+    if not isinstance(given, str) or not 1 <= len(given) <= _LONGEST_ID:
+        raise RejectedRecord(
+            "bad_id", f"id is {str(given)[:80]!r}; expected a text of 1 to {_LONGEST_ID} characters"
+        )
+    return given
+
+
+def _instant(given: Any, name: str) -> int | None:
+    """Microseconds since 1970 of an ISO 8601 text, a number of seconds or a timestamp."""
+    if given is None:
+        return None
+    if isinstance(given, datetime):
+        moment = given if given.tzinfo else given.replace(tzinfo=UTC)
+        return _microseconds(moment)
+    if isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given):
+        micros = round(given * 1_000_000)
+        if abs(micros) < 2**63:
+            return micros
+    if isinstance(given, str):
+        try:
+            moment = datetime.fromisoformat(given)
+            return _microseconds(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+        except ValueError:
+            pass  # said below, with the other forms
+    raise RejectedRecord(
+        "bad_time", f"{name} is {str(given)[:80]!r}; expected ISO 8601 or seconds since 1970"
+    )
+
+
+def _microseconds(moment: datetime) -> int:
+    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds

@@ -1,0 +1,119 @@
+"""Routing, the papers' GlobalIndex: judge rows, look partitions up, pack them per slot.
+
+Runs inside a worker on whatever rows its task has; knows nothing of Spark. The last thing it
+yields is its report, addressed to a slot like everything else, so that it is counted exactly once
+whatever is retried.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from geoflux.engine.blobs import Run, pack
+from geoflux.engine.source import RawBatch, Rejected
+from geoflux.engine.staging import stage_rejected, stage_table
+from geoflux.engine.task import EpochTask, RouteReport
+from geoflux.operators.events import Events
+from geoflux.operators.kernels import sort_by_cell
+
+REPORT = -1
+"""Sequence number that marks a report among blobs."""
+
+class Parcel(NamedTuple):
+    """Something for a slot: a blob with its place in the order, or a report."""
+
+    slot: int
+    sequence: int
+    blob: bytes
+
+
+def route(
+    task: EpochTask, worker: int, batches: Iterable[tuple[RawBatch, tuple[int, int, int] | None]]
+) -> Iterator[Parcel]:
+    """Parcels for the slots; ``worker`` numbers the routing tasks of the epoch."""
+    started = time.perf_counter()
+    router = _Router(task)
+    for batch, piece in batches:
+        if piece is not None:
+            router.slices.append(piece)
+        yield from router.parcels(batch)
+    report = router.finished(time.perf_counter() - started)
+    yield Parcel(worker % task.plan.slots, REPORT, report.to_bytes())
+
+
+class _Router:
+    def __init__(self, task: EpochTask) -> None:
+        self._task = task
+        self._intake = task.intake
+        self._received = 0
+        self._reasons: Counter[str] = Counter()
+        self._max_time: int | None = None
+        self._rejected: list[Rejected] = []
+        self._received_files: list[str] = []
+        self.slices: list[tuple[int, int, int]] = []
+
+    def parcels(self, batch: RawBatch) -> Iterator[Parcel]:
+        task = self._task
+        events, positions, rejected = self._intake.accept(batch)
+        self._received += len(events) + len(rejected)
+        self._rejected += rejected
+        self._reasons.update(bad.code for bad in rejected)
+        if task.record_input:
+            self._received_files.append(_record(task, batch.table))
+        if len(events) == 0:
+            return
+        latest = int(events.time.max())
+        self._max_time = latest if self._max_time is None else max(self._max_time, latest)
+        place = task.plan.locate(
+            task.grid.columns_of(events.x), task.grid.rows_of(events.y), positions
+        )
+        rank = task.rank_of_place[place]
+        order, ranks, offsets = sort_by_cell(rank, len(task.plan.partitions))
+        place_of_rank = np.argsort(task.rank_of_place)
+        ordered = self._ordered(events, order)
+        owners = [task.plan.partitions[place_of_rank[r]] for r in ranks]
+        first = 0
+        while first < len(owners):
+            last = first
+            while last < len(owners) and owners[last].slot == owners[first].slot:
+                last += 1
+            runs = [
+                Run(owners[k].id, int(offsets[k + 1] - offsets[k])) for k in range(first, last)
+            ]
+            blob = pack(ordered, int(offsets[first]), int(offsets[last]), runs)
+            yield Parcel(owners[first].slot, int(positions[0]), blob)
+            first = last
+
+    def _ordered(self, events: Events, order: Any) -> Events:
+        task = self._task
+        rows = pa.array(order)
+        no_time = np.empty(0, np.int64)
+        return Events(
+            events.x[order],
+            events.y[order],
+            events.time[order] if task.needs_time else no_time,
+            None if task.counting or events.id is None else events.id.take(rows),
+            {name: column.take(rows) for name, column in events.columns.items()},
+        )
+
+    def finished(self, seconds: float) -> RouteReport:
+        task = self._task
+        files: tuple[str, ...] = ()
+        if self._rejected:
+            files = (stage_rejected(task.store, task.epoch, "event", self._rejected),)
+        return RouteReport(
+            self._received, len(self._rejected), dict(self._reasons), self._max_time,
+            tuple(self.slices), files, tuple(self._received_files), seconds,
+        )  # fmt: skip
+
+
+def _record(task: EpochTask, table: pa.Table) -> str:
+    """Keep rows as they came, for a later verification."""
+    epochs = pa.array(np.full(len(table), task.epoch, np.int64))
+    return stage_table(task.store, "received", task.epoch, table.append_column("@epoch", epochs))

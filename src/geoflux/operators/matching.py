@@ -1,0 +1,117 @@
+"""Events of one partition against a layer: as counts per query, or pair by pair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from geoflux.operators import kernels, queries
+from geoflux.operators.events import Events
+from geoflux.operators.index import ALWAYS, Buckets, CellIndex
+from geoflux.operators.layer import Layer
+from geoflux.operators.refine import Refiner
+from geoflux.plan.plan import Partition
+from geoflux.spatial.grid import Grid
+from geoflux.spatial.space import IntArray
+
+_ROOM = 1 << 21
+"""Pairs that are listed at a time."""
+
+
+@dataclass(frozen=True)
+class SortedEvents:
+    """Events in the order of their cells, ready for the kernels."""
+
+    order: IntArray
+    groups: tuple[IntArray, IntArray, int]
+    points: tuple[Any, Any, Any, Any]
+
+    @classmethod
+    def of(cls, events: Events, grid: Grid, partition: Partition) -> SortedEvents:
+        """Sort once, match against any number of layers."""
+        buckets = Buckets.of(partition)
+        column = grid.columns_of(events.x) - np.int32(buckets.col0)
+        row = grid.rows_of(events.y) - np.int32(buckets.row0)
+        cells = row * np.int32(buckets.columns) + column
+        order, group_cells, offsets = kernels.sort_by_cell(cells, buckets.columns * buckets.rows)
+        x, y = events.x[order], events.y[order]
+        points = (grid.space.ticks_x(x), grid.space.ticks_y(y), x, y)
+        return cls(order, (group_cells, offsets, buckets.columns), points)
+
+
+@dataclass
+class Work:
+    """What matching cost: boxes compared and pairs that were refined."""
+
+    checks: int = 0
+    refined: int = 0
+
+
+class LayerMatcher:
+    """Matches against one layer; keeps what is derived from the layer between batches."""
+
+    def __init__(self, layer: Layer, grid: Grid) -> None:
+        self.layer = layer
+        self._refiner = Refiner(layer, grid.space)
+        self._exact = tuple(queries.numeric(layer.rows, n) for n in ("x0", "y0", "x1", "y1"))
+
+    def counts(
+        self, events: Events, ready: SortedEvents, work: Work
+    ) -> npt.NDArray[np.int64]:
+        """Matches per query of the layer."""
+        counts = np.zeros(len(self.layer), np.int64)
+        plain = self.layer.plain
+        if plain.query.size:
+            work.checks += int(
+                kernels.count_matches(
+                    ready.groups, ready.points, plain.levels, plain.offsets, plain.boxes,
+                    self._exact, counts,
+                )
+            )  # fmt: skip
+        for _, query in self._refined(events, ready, work):
+            counts += np.bincount(query, minlength=counts.size)
+        return counts
+
+    def pairs(
+        self, events: Events, ready: SortedEvents, work: Work
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        """All (event, query) pairs that match, in pieces; events by their row in the batch."""
+        for event, query, _ in self._listed(self.layer.plain, ready, work):
+            yield ready.order[event], query
+        yield from self._refined(events, ready, work)
+
+    def _refined(
+        self, events: Events, ready: SortedEvents, work: Work
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        index = self.layer.refine
+        for event, query, entry in self._listed(index, ready, work):
+            work.refined += query.size
+            row = ready.order[event]
+            settled = index.x0[entry] == ALWAYS[0]
+            kept = self._refiner.keep(events, row, query, settled)
+            yield row[kept], query[kept]
+
+    def _listed(
+        self, index: CellIndex, ready: SortedEvents, work: Work
+    ) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
+        if index.query.size == 0:
+            return
+        note_entries = index is self.layer.refine
+        room = min(_ROOM, max(1024, 64 * ready.order.size))
+        cursor = (0, 0)
+        while cursor[0] < ready.groups[0].size:
+            event, query = np.empty(room, np.int32), np.empty(room, np.int32)
+            entry = np.empty(room if note_entries else 0, np.int32)
+            found, checks, group, at, need = kernels.list_matches(
+                ready.groups, ready.points, index.levels, index.offsets, index.boxes,
+                self._exact, cursor, event, query, entry,
+            )  # fmt: skip
+            work.checks += int(checks)
+            if found:
+                yield event[:found], query[:found], entry[:found]
+            room = max(room, int(need))
+            cursor = (int(group), int(at))

@@ -1,0 +1,175 @@
+"""Publish/subscribe: every event to every standing query whose area it lies in.
+
+A partition's state is a base layer (a mapped segment with its index), a small layer of what came
+since, and the numbers of what ended since. When the changes outgrow the base, the slot writes a
+new base. The operator never knows who owns what: it is given a partition and references.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from geoflux.operators import queries
+from geoflux.operators.deltas import Delta, Numbers, joined, once, read_delta, write_folded
+from geoflux.operators.events import Events
+from geoflux.operators.layer import Layer
+from geoflux.operators.matching import LayerMatcher, SortedEvents, Work
+from geoflux.plan.plan import Partition
+from geoflux.spatial.grid import Grid
+from geoflux.spatial.space import IntArray
+from geoflux.state.refs import Ref
+from geoflux.state.segments import unique_name
+from geoflux.state.store import Store
+
+_FOLD_AFTER = 16
+"""Deltas of a partition after which they are folded into one segment."""
+_SMALL = 4096
+"""Changes that a partition may always carry beside its base."""
+
+Mask = npt.NDArray[np.bool_]
+
+
+class MatchSink(Protocol):
+    """Where matches go."""
+
+    def pairs(self, query_ids: pa.Array, query: IntArray, events: Events, event: IntArray) -> None:
+        """Matches one by one: rows of ``query_ids`` and of ``events``."""
+        ...
+
+    def counts(self, query_ids: pa.Array, counts: npt.NDArray[np.int64]) -> None:
+        """Matches per query; zeros are included."""
+        ...
+
+
+@dataclass(frozen=True)
+class PartitionState:
+    """A partition's queries, ready to match: matchers with the rows of each that are alive
+    (``None``: all), and the references that stand for this state from now on."""
+
+    partition: Partition
+    matchers: tuple[tuple[LayerMatcher, Mask | None], ...]
+    refs: tuple[Ref, ...]
+    queries: int
+    written: tuple[str, ...] = ()
+
+
+class PubSub:
+    """The operator: opens partitions and matches events against them.
+
+    Source: SWARM 2 (location-aware publish/subscribe), TrioStat/SWARM 4.5.2 (state moves with the
+    partition); layout of the index from geoflux itself.
+    """
+
+    def __init__(self, grid: Grid, store: Store, counting: bool) -> None:
+        self._grid = grid
+        self._store = store
+        self._counting = counting
+
+    def open(self, partition: Partition, refs: tuple[Ref, ...]) -> PartitionState:
+        """Make a partition's state ready; rewrites it where that pays."""
+        delta = joined([self._delta(ref, partition) for ref in refs if ref.kind == "delta"])
+        bases = [ref for ref in refs if ref.kind == "base"]
+        own = len(bases) == 1 and bases[0].partition == partition.id
+        foreign = any(ref.partition != partition.id for ref in refs)
+        base = Layer.open(self._store, bases[0].segment) if own else None
+        changes = len(delta.rows) + delta.ended.size
+        if changes > max(_SMALL, (len(base) if base else 0) // 8) or (foreign and refs):
+            return self._rebased(partition, bases, delta)
+        if len(refs) > _FOLD_AFTER:
+            name = unique_name("state", f"delta-p{partition.id}")
+            write_folded(self._store, name, partition.id, delta)
+            folded = Ref("delta", name, partition.id)
+            return self._composed(partition, base, delta, (*bases, folded), (name,))
+        return self._composed(partition, base, delta, refs, ())
+
+    def process(self, state: PartitionState, events: Events, sink: MatchSink) -> Work:
+        """Match a batch of a partition's events."""
+        work = Work()
+        if len(events) == 0 or not state.matchers:
+            return work
+        ready = SortedEvents.of(events, self._grid, state.partition)
+        for matcher, alive in state.matchers:
+            ids = matcher.layer.rows.column("id").chunk(0)
+            if self._counting:
+                counts = matcher.counts(events, ready, work)
+                if alive is not None:
+                    counts[~alive] = 0
+                sink.counts(ids, counts)
+                continue
+            for event, query in _living(matcher.pairs(events, ready, work), alive):
+                sink.pairs(ids, query, events, event)
+        return work
+
+    def _delta(self, ref: Ref, partition: Partition) -> Delta:
+        delta = read_delta(self._store, ref.segment, ref.partition)
+        if ref.partition == partition.id:
+            return delta
+        return Delta(self._touching(delta.rows, partition), delta.ended)
+
+    def _touching(self, rows: pa.Table, partition: Partition) -> pa.Table:
+        if len(rows) == 0:
+            return rows
+        return rows.filter(pa.array(queries.touching(rows, self._grid, partition)))
+
+    def _rebased(self, partition: Partition, bases: list[Ref], delta: Delta) -> PartitionState:
+        rows = [delta.rows]
+        for ref in bases:
+            old = Layer.open(self._store, ref.segment).rows
+            rows.append(old if ref.partition == partition.id else self._touching(old, partition))
+        alive = once(pa.concat_tables(rows), delta.ended)
+        if len(alive) == 0:
+            return PartitionState(partition, (), (), 0)
+        layer = Layer.build(alive, self._grid, partition)
+        name = unique_name("state", f"base-p{partition.id}")
+        layer.write(self._store, name, {"kind": "base", "partition": partition.id})
+        opened = Layer.open(self._store, name)
+        refs = (Ref("base", name, partition.id),)
+        nothing = Delta(queries.no_queries(), np.empty(0, np.int64))
+        return self._composed(partition, opened, nothing, refs, (name,))
+
+    def _composed(
+        self, partition: Partition, base: Layer | None, delta: Delta,
+        refs: tuple[Ref, ...], written: tuple[str, ...],
+    ) -> PartitionState:  # fmt: skip
+        matchers: list[tuple[LayerMatcher, Mask | None]] = []
+        count = 0
+        if base is not None:
+            alive = _alive(queries.numeric(base.rows, "number"), delta.ended)
+            matchers.append((LayerMatcher(base, self._grid), alive))
+            count += len(base) if alive is None else int(alive.sum())
+        if len(delta.rows):
+            recent = Layer.build(delta.rows, self._grid, partition)
+            matchers.append((LayerMatcher(recent, self._grid), None))
+            count += len(recent)
+        return PartitionState(partition, tuple(matchers), refs, count, written)
+
+
+def _alive(numbers: Numbers, ended: Numbers) -> Mask | None:
+    """Which rows have not ended; ``None`` where none of them has."""
+    if ended.size == 0:
+        return None
+    place = np.searchsorted(numbers, ended)
+    within = place < numbers.size
+    hits = place[within][numbers[place[within]] == ended[within]]
+    if hits.size == 0:
+        return None
+    alive = np.ones(numbers.size, np.bool_)
+    alive[hits] = False
+    return alive
+
+
+def _living(
+    pairs: Iterator[tuple[IntArray, IntArray]], alive: Mask | None
+) -> Iterator[tuple[IntArray, IntArray]]:
+    for event, query in pairs:
+        if alive is not None:
+            kept = alive[query]
+            event, query = event[kept], query[kept]
+        if query.size:
+            yield event, query

@@ -1,0 +1,114 @@
+"""Standing queries as columns: the rows that control records become and partitions hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from geoflux.spatial.grid import CellRanges, Grid
+from geoflux.spatial.space import FloatArray, IntArray
+
+QUERY_SCHEMA = pa.schema(
+    [
+        pa.field("number", pa.int64(), nullable=False),
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("user", pa.string()),
+        pa.field("kind", pa.uint8(), nullable=False),
+        pa.field("x0", pa.float64(), nullable=False),
+        pa.field("y0", pa.float64(), nullable=False),
+        pa.field("x1", pa.float64(), nullable=False),
+        pa.field("y1", pa.float64(), nullable=False),
+        pa.field("body", pa.binary()),
+        pa.field("where", pa.string()),
+        pa.field("valid_from", pa.int64()),
+        pa.field("valid_until", pa.int64()),
+    ]
+)
+"""``number`` is unique for ever and grows; ``x0..y1`` is the bounding box (``x0 > x1`` wraps the
+antimeridian); times are microseconds since 1970. Rows are always in the order of ``number``."""
+
+_OPTIONAL = ("user", "body", "where", "valid_from", "valid_until")
+
+
+def no_queries() -> pa.Table:
+    """An empty table of queries."""
+    return QUERY_SCHEMA.empty_table()
+
+
+def numeric(rows: pa.Table, name: str) -> npt.NDArray[Any]:
+    """A column without nulls as an array."""
+    column = rows.column(name)
+    if column.num_chunks == 1:
+        values: npt.NDArray[Any] = column.chunk(0).to_numpy()
+        return values
+    joined: npt.NDArray[Any] = column.to_numpy()
+    return joined
+
+
+def to_arrays(rows: pa.Table) -> dict[str, pa.Array]:
+    """The columns to store in a segment; optional ones that say nothing are left out."""
+    arrays = {}
+    for name in QUERY_SCHEMA.names:
+        column = rows.column(name)
+        if name in _OPTIONAL and column.null_count == len(column):
+            continue
+        arrays["query." + name] = column.combine_chunks()
+    return arrays
+
+
+def from_arrays(columns: Any) -> pa.Table:
+    """The table that :func:`to_arrays` stored; nothing but what was left out is made anew."""
+    length = len(columns["query.number"])
+    arrays = []
+    for field in QUERY_SCHEMA:
+        stored = columns.get("query." + field.name)
+        arrays.append(pa.nulls(length, field.type) if stored is None else stored)
+    return pa.Table.from_arrays(arrays, schema=QUERY_SCHEMA)
+
+
+def boxes_as_parts(rows: pa.Table) -> tuple[IntArray, list[FloatArray]]:
+    """Boxes that do not wrap: the row that each belongs to, and its edges x0, y0, x1, y1.
+
+    A box over the antimeridian becomes two, the western one with ``x1`` = 180 first.
+    """
+    x0, y0, x1, y1 = (numeric(rows, name) for name in ("x0", "y0", "x1", "y1"))
+    wraps = np.flatnonzero(x0 > x1)
+    row = np.arange(len(rows), dtype=np.int32)
+    if wraps.size == 0:
+        return row, [x0, y0, x1, y1]
+    east_half = x1.copy()
+    east_half[wraps] = 180.0
+    return (
+        np.concatenate((row, wraps.astype(np.int32))),
+        [
+            np.concatenate((x0, np.full(wraps.size, -180.0))),
+            np.concatenate((y0, y0[wraps])),
+            np.concatenate((east_half, x1[wraps])),
+            np.concatenate((y1, y1[wraps])),
+        ],
+    )
+
+
+def touching(rows: pa.Table, grid: Grid, partition: Any) -> npt.NDArray[np.bool_]:
+    """Which queries have a cell of their box in a partition."""
+    row, edges = boxes_as_parts(rows)
+    ranges: CellRanges = grid.ranges(*edges)
+    inside = (
+        (ranges.col1 >= ranges.col0)
+        & (ranges.col0 < partition.col1) & (ranges.col1 >= partition.col0)
+        & (ranges.row0 < partition.row1) & (ranges.row1 >= partition.row0)
+    )  # fmt: skip
+    touches = np.zeros(len(rows), np.bool_)
+    touches[row[inside]] = True
+    return touches
+
+
+def has_filter(rows: pa.Table) -> npt.NDArray[np.bool_]:
+    """Which queries ask for more than a place."""
+    asks = [pc.is_valid(rows.column(n)) for n in ("where", "valid_from", "valid_until")]
+    found: npt.NDArray[np.bool_] = pc.or_(pc.or_(asks[0], asks[1]), asks[2]).to_numpy()
+    return found

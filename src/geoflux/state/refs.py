@@ -1,0 +1,79 @@
+"""References to state: which segments make up what a partition holds.
+
+A partition's state is a list of references, oldest first. After a plan change the children simply
+refer to their parents' segments (moving ownership moves no bytes); the slot that next opens a
+child keeps the rows that touch it. The list is in every manifest, so it is as durable as the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from geoflux.plan import Change, GridPlan, Merge, Split
+
+
+class Ref(NamedTuple):
+    """A segment, the partition whose rows are meant in it, and what kind of segment it is:
+    ``base`` (rows with their index) or ``delta`` (rows that came, numbers that ended)."""
+
+    kind: Literal["base", "delta"]
+    segment: str
+    partition: int
+
+
+@dataclass(frozen=True)
+class StateMap:
+    """The references of every partition, by its id.
+
+    >>> state = StateMap({1: (Ref("base", "s", 1),)})
+    >>> state.appended({1: Ref("delta", "c", 1)}).of(1)[-1].segment
+    'c'
+    """
+
+    refs: Mapping[int, tuple[Ref, ...]]
+
+    def of(self, partition: int) -> tuple[Ref, ...]:
+        """The references of a partition."""
+        return self.refs.get(partition, ())
+
+    def appended(self, news: Mapping[int, Ref]) -> StateMap:
+        """With one more reference for some partitions."""
+        refs = dict(self.refs)
+        for partition, ref in news.items():
+            refs[partition] = (*refs.get(partition, ()), ref)
+        return StateMap(refs)
+
+    def replaced(self, news: Mapping[int, tuple[Ref, ...]]) -> StateMap:
+        """With the references that slots wrote anew."""
+        return StateMap({**self.refs, **news})
+
+    def changed(self, change: Change, after: GridPlan) -> StateMap:
+        """After a plan change: children refer to what their parents had."""
+        if not isinstance(change, Split | Merge):
+            return self
+        parents = (
+            (change.partition,) if isinstance(change, Split) else (change.first, change.second)
+        )
+        inherited = tuple(dict.fromkeys(ref for p in parents for ref in self.of(p)))
+        refs = {p: r for p, r in self.refs.items() if p not in parents}
+        for child in after.partitions:
+            if child.parents == parents:
+                refs[child.id] = inherited
+        return StateMap(refs)
+
+    def segments(self) -> frozenset[str]:
+        """All segments that are referred to."""
+        return frozenset(ref.segment for refs in self.refs.values() for ref in refs)
+
+    def to_dict(self) -> dict[str, list[list[str | int]]]:
+        """Plain values, for the manifest."""
+        return {str(p): [list(ref) for ref in refs] for p, refs in self.refs.items()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, list[list[str | int]]]) -> StateMap:
+        """The map that :meth:`to_dict` wrote."""
+        return cls(
+            {int(p): tuple(Ref(*ref) for ref in refs) for p, refs in values.items()}  # type: ignore[arg-type]
+        )
