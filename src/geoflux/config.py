@@ -246,6 +246,15 @@ class Config:
         return typing.cast(Config, config)
 
     @classmethod
+    def restored(cls, values: Mapping[str, Any]) -> Config:
+        """Settings that were written down with a run; they were checked when it started."""
+        problems: list[str] = []
+        config = _build(cls, values, "", problems)
+        if problems:
+            raise ConfigError.of(problems)
+        return typing.cast(Config, config)
+
+    @classmethod
     def load(
         cls,
         path: Path | None = None,

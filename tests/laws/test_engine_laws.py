@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from geoflux.balance.policy import Decision, Static
@@ -146,7 +146,7 @@ def write(folder: Path, queries: list[dict[str, Any]], rows: list[dict[str, Any]
     (folder / "events.ndjson").write_text("".join(json.dumps(r) + "\n" for r in rows))
 
 
-@settings(max_examples=60)
+@settings(max_examples=40, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(records(), events(), st.sampled_from([1, 2, 4, 22]), st.lists(st.integers(0, 99), min_size=1, max_size=8))
 def test_matches_equal_brute_force_on_every_plan_and_through_changes(
     queries: list[dict[str, Any]], rows: list[dict[str, Any]], slots: int, numbers: list[int]

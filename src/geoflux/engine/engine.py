@@ -141,6 +141,10 @@ class Engine:
         """The plan of the next epoch."""
         return self._plan
 
+    def manifest(self, epoch: int) -> Manifest:
+        """What a committed epoch did."""
+        return self._log.manifest(epoch)
+
     def is_committed(self, epoch: int) -> bool:
         """Whether the epoch counts already."""
         return self.last is not None and epoch <= self.last

@@ -7,7 +7,7 @@ range of positions can be read again after a crash, on any worker, and gives the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -136,6 +136,14 @@ class FileEvents:
             cuts = [low + (high - low) * i // count for i in range(count + 1)]
             slices += [Slice(entry.index, a, b) for a, b in pairwise(cuts)]
         return slices
+
+    def span(self, pieces: Sequence[tuple[int, int, int]]) -> tuple[int, int]:
+        """From the first to the last position of slices."""
+        firsts = {stream: self._log.entry(stream).first for stream, _, _ in pieces}
+        return (
+            min(firsts[stream] + start for stream, start, _ in pieces),
+            max(firsts[stream] + stop for stream, _, stop in pieces),
+        )
 
     def read(self, piece: Slice, columns: frozenset[str] | None = None) -> Iterator[RawBatch]:
         """The rows of a slice in batches of up to 262,144 rows or 4 MiB of lines."""

@@ -5,24 +5,10 @@ The same routing, exchange, execution and commit as on a cluster, one after anot
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from geoflux.engine.engine import Engine, Manifest
 from geoflux.engine.execute import execute
 from geoflux.engine.route import Parcel, route
-from geoflux.engine.source import EventSource, RawBatch, Slice
-
-_Batches = Iterator[tuple[RawBatch, tuple[int, int, int] | None]]
-
-
-def sliced(source: EventSource, pieces: list[Slice], columns: frozenset[str]) -> _Batches:
-    """The rows of slices, each slice told once, with its first batch."""
-    for piece in pieces:
-        told: tuple[int, int, int] | None = (piece.stream, piece.start, piece.stop)
-        for batch in source.read(piece, columns):
-            yield batch, told
-            told = None
-
+from geoflux.engine.source import EventSource
 
 def run_epoch(
     engine: Engine, source: EventSource, epoch: int, span: tuple[int, int], tasks: int = 2
@@ -35,7 +21,7 @@ def run_epoch(
     pieces = source.slices(*span, tasks)
     for worker in range(tasks):
         mine = pieces[worker::tasks]
-        parcels += route(task, worker, sliced(source, mine, columns))
+        parcels += route(task, worker, ((piece, source.read(piece, columns)) for piece in mine))
     slots, routes = [], []
     for slot in range(task.plan.slots):
         report, routed = execute(task, slot, [p for p in parcels if p.slot == slot])

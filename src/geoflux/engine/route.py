@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from geoflux.engine.blobs import Run, pack
-from geoflux.engine.source import RawBatch, Rejected
+from geoflux.engine.source import RawBatch, Rejected, Slice
 from geoflux.engine.staging import stage_rejected, stage_table
 from geoflux.engine.task import EpochTask, RouteReport
 from geoflux.operators.events import Events
@@ -34,15 +34,16 @@ class Parcel(NamedTuple):
 
 
 def route(
-    task: EpochTask, worker: int, batches: Iterable[tuple[RawBatch, tuple[int, int, int] | None]]
+    task: EpochTask, worker: int, pieces: Iterable[tuple[Slice | None, Iterable[RawBatch]]]
 ) -> Iterator[Parcel]:
     """Parcels for the slots; ``worker`` numbers the routing tasks of the epoch."""
     started = time.perf_counter()
     router = _Router(task)
-    for batch, piece in batches:
+    for piece, batches in pieces:
         if piece is not None:
-            router.slices.append(piece)
-        yield from router.parcels(batch)
+            router.slices.append((piece.stream, piece.start, piece.stop))
+        for batch in batches:
+            yield from router.parcels(batch)
     report = router.finished(time.perf_counter() - started)
     yield Parcel(worker % task.plan.slots, REPORT, report.to_bytes())
 

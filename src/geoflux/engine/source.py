@@ -61,6 +61,10 @@ class EventSource(Protocol):
         """The rows of a range of positions in about ``parts`` slices of equal size, in order."""
         ...
 
+    def span(self, pieces: Sequence[tuple[int, int, int]]) -> tuple[int, int]:
+        """The range of positions that slices (stream, start, stop) cover, from first to last."""
+        ...
+
     def read(self, piece: Slice, columns: frozenset[str] | None = None) -> Iterator[RawBatch]:
         """The rows of a slice in batches; only the named columns where that saves work."""
         ...

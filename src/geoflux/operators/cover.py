@@ -57,12 +57,17 @@ def cover_circles(
     if not grid.space.is_lonlat:
         farthest = np.max([np.hypot(x - cx, y - cy) for x, y in corners], axis=0)
         return Cover(bucket, row, farthest < radius * (1 - 1e-9))
-    # Along a meridian the distance from the centre is largest at an end; along a parallel it grows
-    # with the difference in longitude, so the corners decide unless the box holds the far side.
+    # Up to a quarter of the globe away the distance is largest at a corner: along a parallel it
+    # grows with the difference in longitude, along a meridian it has its only extremum nearby.
+    # Farther away it may peak inside a box, so such boxes are left to the exact test.
     farthest = np.max([sphere.distance_m(cx, cy, x, y) for x, y in corners], axis=0)
-    opposite = np.where(cx > 0, cx - 180, cx + 180)
-    far_side = (west <= opposite) & (opposite <= east)
-    return Cover(bucket, row, (farthest < radius * (1 - 1e-9) - 1e-3) & ~far_side)
+    near = (_turn(west, cx) <= 90) & (_turn(east, cx) <= 90) & (east - west < 180)
+    return Cover(bucket, row, near & (farthest < radius * (1 - 1e-9) - 1e-3))
+
+
+def _turn(lon: FloatArray, centre: FloatArray) -> FloatArray:
+    """The difference of longitudes the short way round."""
+    return np.abs((lon - centre + 180) % 360 - 180)
 
 
 def _expand(grid: Grid, buckets: Buckets, ranges: CellRanges) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,6 +67,10 @@ class Simulator:
         parts = min(max(parts, 1), count)
         cuts = [start + count * i // parts for i in range(parts + 1)] if parts else []
         return [Slice(0, a, b) for a, b in itertools.pairwise(cuts)]
+
+    def span(self, pieces: Sequence[tuple[int, int, int]]) -> tuple[int, int]:
+        """From the first to the last event of slices."""
+        return min(start for _, start, _ in pieces), max(stop for _, _, stop in pieces)
 
     def read(self, piece: Slice, columns: frozenset[str] | None = None) -> Iterator[RawBatch]:
         """The events of a slice in batches of 65,536; only the named columns are made."""

@@ -1,0 +1,252 @@
+"""geoflux from Python: run a stream, verify a run.
+
+    import geoflux
+    geoflux.run(geoflux.Config.load(Path("geofence.toml")), out="out")
+
+or over a streaming DataFrame that is there already:
+
+    geoflux.run(config, out="out", events=spark.readStream.table("positions"),
+                on_matches=lambda matches, epoch: matches.show())
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from geoflux.balance.history import Sample, history_plan
+from geoflux.config import Config, seconds
+from geoflux.engine.control import read_records
+from geoflux.engine.control_files import ControlFiles
+from geoflux.engine.engine import AnyPlan, Engine, Manifest, Setting
+from geoflux.engine.files import FileEvents
+from geoflux.engine.intake import EventColumns, Intake
+from geoflux.engine.records import RecordRules
+from geoflux.engine.source import ControlSource, EventSource
+from geoflux.engine.summary import Summary, summarised
+from geoflux.engine.verify import Verification, verified
+from geoflux.errors import ConfigError, StateError
+from geoflux.operators.queries import boxes_as_parts
+from geoflux.plan import GridPlan, ReplicatedPlan
+from geoflux.state.store import Store
+from geoflux.workload import Scenario, SimulatedControl, Simulator
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_RUN = "run.json"
+_FIXED = ("space", "source.kind", "source.path", "control.path", "engine.slots", "output.matches",
+          "simulate")  # fmt: skip
+_DEFAULT_SIMULATION_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a run reads from: events (``None``: a DataFrame, whose schema is given) and control."""
+
+    events: EventSource | None
+    control: ControlSource
+    schema: pa.Schema
+
+
+def run(
+    config: Config,
+    out: str | Path,
+    events: DataFrame | None = None,
+    spark: SparkSession | None = None,
+    on_epoch: Callable[[Manifest], None] | None = None,
+    on_matches: Callable[[DataFrame, int], None] | None = None,
+    on_start: Callable[[Any], None] | None = None,
+) -> Summary:
+    """Run until the stream is drained, its duration is over, or somebody stops it.
+
+    ``out`` is the run's directory; the same call on a directory that a crash left behind goes on
+    where it was. Without ``events`` the settings say where events come from. ``on_start`` gets the
+    stream, whose ``stop()`` ends the run after the epoch under way.
+    """
+    from geoflux.spark.session import build_session, stop_session
+    from geoflux.spark.stream import EpochStream, Listener
+
+    store = Store(str(out))
+    inputs = _opened_inputs(config, store, events)
+    session = spark or (events.sparkSession if events is not None else build_session(config.engine))
+    try:
+        setting = Setting(config, store, inputs.schema, inputs.control)
+        engine = Engine.recovered(setting, lambda: _first_plan(setting, inputs.events))
+        rows = _rows(config, inputs, events, session)
+        stream = EpochStream(session, engine, store, rows, Listener(on_epoch, on_matches))
+        if on_start is not None:
+            on_start(stream)
+        limit = seconds(config.run.duration) if config.run.duration else None
+        simulated = config.source.kind == "simulate" and events is None
+        paced = simulated and config.simulate.paced or config.source.speed > 0
+        stream.run(
+            drain=config.run.mode == "drain" and not paced,
+            epoch_events=config.engine.epoch_events,
+            epoch_seconds=config.engine.epoch_seconds,
+            deadline=None if limit is None or simulated else time.time() + limit,
+        )
+    finally:
+        if spark is None and events is None:
+            stop_session(session)
+    summary = summarised(config, store)
+    store.write_json("summary.json", summary.as_dict())
+    return summary
+
+
+def verify(
+    out: str | Path, progress: Callable[[int, int], None] | None = None
+) -> Verification:
+    """Recompute a run's matches by brute force and compare."""
+    store = Store(str(out))
+    config = config_of(out)
+    noted = store.read_json(_RUN)
+    inputs = _noted_inputs(config, store, noted)
+    if noted["lane"] != "fast" and not config.output.record_input:
+        raise StateError(
+            f"{out} did not keep what it received, so it cannot be verified; run it with "
+            "output.record_input = true"
+        )
+    setting = Setting(config, store, inputs.schema, inputs.control)
+    return verified(setting, inputs.events if noted["lane"] == "fast" else None, progress)
+
+
+def config_of(out: str | Path) -> Config:
+    """The settings that a run was started with."""
+    store = Store(str(out))
+    if not store.exists(_RUN):
+        raise StateError(f"{out} holds no run; give the directory that geoflux run wrote")
+    return Config.restored(store.read_json(_RUN)["config"])
+
+
+def _rows(
+    config: Config, inputs: Inputs, events: DataFrame | None, session: SparkSession
+) -> Any:
+    """What the stream runs over: the source itself (fast lane) or a DataFrame (general lane)."""
+    if events is not None:
+        return events
+    if config.engine.lane == "general" and config.source.kind == "files":
+        from geoflux.spark.files import file_stream
+
+        return file_stream(session, config, inputs.schema)
+    return inputs.events
+
+
+def _opened_inputs(config: Config, store: Store, events: DataFrame | None) -> Inputs:
+    """The inputs of a new run, or those of the run that the directory holds."""
+    if store.exists(_RUN):
+        noted = store.read_json(_RUN)
+        _check_same_run(Config.restored(noted["config"]), config, store.root)
+        return _noted_inputs(config, store, noted)
+    lane = "fast"
+    started = time.time()
+    if events is not None:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        lane = "dataframe"
+        inputs = Inputs(None, _control_files(config, store), to_arrow_schema(events.schema))
+    else:
+        inputs = _configured_inputs(config, store, started)
+        if config.engine.lane == "general":
+            lane = "general"
+    schema = inputs.schema.serialize().to_pybytes().hex()
+    noted = {"config": config.as_dict(), "started": started, "lane": lane, "schema": schema}
+    store.write_json(_RUN, noted)
+    return inputs
+
+
+def _noted_inputs(config: Config, store: Store, noted: dict[str, Any]) -> Inputs:
+    schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(noted["schema"])))
+    if noted["lane"] == "dataframe":
+        return Inputs(None, _control_files(config, store), schema)
+    return replace(_configured_inputs(config, store, noted["started"]), schema=schema)
+
+
+def _configured_inputs(config: Config, store: Store, started: float) -> Inputs:
+    """The inputs that the settings name."""
+    if config.source.kind == "files":
+        columns = EventColumns.of(config.source, config.space)
+        files = FileEvents(
+            Path(config.source.path), Path(store.path("source.log")), config.source.format,
+            config.source.max_record_bytes, config.source.speed, columns.time, columns.time_unit,
+            types={columns.x: pa.float64(), columns.y: pa.float64()},
+            complete=config.run.mode == "drain",
+        )  # fmt: skip
+        return Inputs(files, _control_files(config, store), files.schema())
+    text = config.run.duration
+    endless = config.run.mode == "follow" and not text
+    length = None if endless else seconds(text) if text else _DEFAULT_SIMULATION_SECONDS
+    scenario = Scenario(config.simulate, config.space, length)
+    simulator = Simulator(scenario, started)
+    control: ControlSource = SimulatedControl(scenario, started)
+    if config.control.path:
+        control = _control_files(config, store)
+    return Inputs(simulator, control, simulator.schema())
+
+
+def _control_files(config: Config, store: Store) -> ControlFiles:
+    path = Path(config.control.path or store.path("control.ndjson"))
+    log = Path(store.path("control.log"))
+    return ControlFiles(path, log, complete=config.run.mode == "drain")
+
+
+def _check_same_run(old: Config, new: Config, root: str) -> None:
+    """A directory belongs to one run: what its state depends on cannot change."""
+    changed = []
+    for name in _FIXED:
+        section, _, key = name.partition(".")
+        before, after = getattr(old, section), getattr(new, section)
+        if key:
+            before, after = getattr(before, key), getattr(after, key)
+        if before != after:
+            changed.append(name)
+    if changed:
+        raise ConfigError(
+            f"{root} holds a run with other settings ({', '.join(changed)}); use a new directory, "
+            "or the settings that it was started with"
+        )
+
+
+def _first_plan(setting: Setting, events: EventSource | None) -> AnyPlan:
+    """The plan that a new run begins with."""
+    config = setting.config
+    columns, rows = config.space.grid
+    slots = config.engine.slots
+    if config.engine.balance == "replicated":
+        return ReplicatedPlan(columns, rows, slots)
+    if config.engine.balance == "uniform" or events is None:
+        return GridPlan.initial(columns, rows, slots)
+    return history_plan(columns, rows, slots, _sample(setting, events))
+
+
+def _sample(setting: Setting, events: EventSource) -> Sample:
+    """The beginning of the stream and of the control records, as cells."""
+    config, grid = setting.config, setting.grid
+    names = EventColumns.of(config.source, config.space)
+    intake = Intake(names, grid.space, names.id_type(setting.schema), frozenset())
+    xs, ys = [], []
+    for batch in _first_batches(events, config.engine.history_events, names.needed):
+        accepted, _, _ = intake.accept(batch)
+        xs.append(accepted.x)
+        ys.append(accepted.y)
+    rules = RecordRules(grid.space, setting.schema, config.source.max_record_bytes)
+    records = read_records(setting.control.read({}, setting.control.poll({})), rules)
+    queries = records.rows.slice(0, config.engine.history_queries)
+    _, edges = boxes_as_parts(queries)
+    x = np.concatenate(xs) if xs else np.empty(0)
+    y = np.concatenate(ys) if ys else np.empty(0)
+    return Sample(grid.columns_of(x), grid.rows_of(y), grid.ranges(*edges))
+
+
+def _first_batches(events: EventSource, count: int, columns: frozenset[str]) -> Iterator[Any]:
+    end = events.latest(0, count)
+    if end == 0 and events.total():
+        end = min(count, events.total() or 0)
+    for piece in events.slices(0, end, 1):
+        yield from events.read(piece, columns)

@@ -1,0 +1,142 @@
+"""One epoch as a Spark job: route, exchange by slot, execute, collect the reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
+
+from geoflux.engine.execute import execute
+from geoflux.engine.route import Parcel, route
+from geoflux.engine.source import EventSource, RawBatch, Rejected, Slice
+from geoflux.engine.task import EpochTask, RouteReport, SlotReport
+from geoflux.spark.files import CORRUPT
+
+_PARCEL = StructType(
+    [
+        StructField("slot", IntegerType(), False),
+        StructField("sequence", LongType(), False),
+        StructField("blob", BinaryType(), False),
+    ]
+)
+_PARCEL_ARROW = pa.schema([("slot", pa.int32()), ("sequence", pa.int64()), ("blob", pa.binary())])
+_REPORT = StructType(
+    [StructField("routed", IntegerType(), False), StructField("report", BinaryType(), False)]
+)
+_REPORT_ARROW = pa.schema([("routed", pa.int32()), ("report", pa.binary())])
+_WIDE = 40
+
+Arrow = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class RouteSlices:
+    """Routing in the fast lane: incoming rows are slices, read here."""
+
+    task: EpochTask
+    source: EventSource
+
+    def __call__(self, rows: Arrow) -> Arrow:
+        columns = self.task.columns.needed | self.task.wanted
+
+        def pieces() -> Iterator[tuple[Slice, Iterator[RawBatch]]]:
+            for batch in rows:
+                for row in batch.to_pylist():
+                    piece = Slice(row["stream"], row["start"], row["stop"])
+                    yield piece, self.source.read(piece, columns)
+
+        yield from _as_arrow(route(self.task, _task_number(), pieces()))
+
+
+@dataclass(frozen=True)
+class RouteRows:
+    """Routing in the general lane: incoming rows are events."""
+
+    task: EpochTask
+
+    def __call__(self, rows: Arrow) -> Arrow:
+        number = _task_number()
+
+        def batches() -> Iterator[RawBatch]:
+            first = number << _WIDE
+            for batch in rows:
+                table, unreadable = _readable(pa.Table.from_batches([batch]))
+                positions = np.arange(first, first + len(table), dtype=np.int64)
+                yield RawBatch(table, positions, unreadable)
+                first += len(table)
+
+        yield from _as_arrow(route(self.task, number, [(None, batches())]))
+
+
+@dataclass(frozen=True)
+class ExecuteSlot:
+    """Execution: incoming rows are the parcels of one slot."""
+
+    task: EpochTask
+
+    def __call__(self, rows: Arrow) -> Arrow:
+        parcels = (
+            Parcel(slot.as_py(), sequence.as_py(), blob.as_buffer())
+            for batch in rows
+            for slot, sequence, blob in zip(*batch.columns, strict=True)
+        )
+        report, routed = execute(self.task, _task_number(), parcels)
+        reports = [report.to_bytes(), *(r.to_bytes() for r in routed)]
+        kinds = [0] + [1] * len(routed)
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(kinds, pa.int32()), pa.array(reports, pa.binary())], schema=_REPORT_ARROW
+        )
+
+
+def _readable(table: pa.Table) -> tuple[pa.Table, list[Rejected]]:
+    """Rows that Spark could read, and the lines of JSON that it could not."""
+    if CORRUPT not in table.schema.names:
+        return table, []
+    broken = table.column(CORRUPT)
+    lines = broken.drop_null().to_pylist()
+    rejected = [Rejected("malformed_json", "the line is not JSON", line) for line in lines]
+    return table.filter(pc.is_null(broken)).drop_columns([CORRUPT]), rejected
+
+
+def _task_number() -> int:
+    context = TaskContext.get()
+    return context.partitionId() if context is not None else 0
+
+
+def _as_arrow(parcels: Iterator[Parcel]) -> Arrow:
+    for parcel in parcels:
+        yield pa.RecordBatch.from_arrays(
+            [
+                pa.array([parcel.slot], pa.int32()),
+                pa.array([parcel.sequence], pa.int64()),
+                pa.array([parcel.blob], pa.binary()),
+            ],
+            schema=_PARCEL_ARROW,
+        )
+
+
+def run_job(
+    rows: DataFrame, task: EpochTask, router: Callable[[Arrow], Arrow]
+) -> tuple[list[SlotReport], list[RouteReport]]:
+    """Run an epoch's two stages and bring the reports home."""
+    parcels = rows.mapInArrow(_plain(router), _PARCEL)
+    exchanged = parcels.repartitionById(task.plan.slots, "slot")
+    reports = exchanged.mapInArrow(_plain(ExecuteSlot(task)), _REPORT).collect()
+    slots = [SlotReport.from_bytes(bytes(r["report"])) for r in reports if r["routed"] == 0]
+    routes = [RouteReport.from_bytes(bytes(r["report"])) for r in reports if r["routed"] == 1]
+    return slots, routes
+
+
+def _plain(call: Callable[[Arrow], Arrow]) -> Callable[[Arrow], Arrow]:
+    """Spark asks for a function by name; a callable value has none."""
+
+    def stage(rows: Arrow) -> Arrow:
+        return call(rows)
+
+    return stage
