@@ -11,6 +11,7 @@ or over a streaming DataFrame that is there already:
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -44,6 +45,7 @@ _RUN = "run.json"
 _FIXED = ("space", "source.kind", "source.path", "control.path", "engine.slots", "output.matches",
           "simulate")  # fmt: skip
 _DEFAULT_SIMULATION_SECONDS = 30.0
+_LOOK_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def run(
             on_start(stream)
         limit = seconds(config.run.duration) if config.run.duration else None
         simulated = config.source.kind == "simulate" and events is None
-        paced = simulated and config.simulate.paced or config.source.speed > 0
+        paced = (simulated and config.simulate.paced) or config.source.speed > 0
         stream.run(
             drain=config.run.mode == "drain" and not paced,
             epoch_events=config.engine.epoch_events,
@@ -100,9 +102,7 @@ def run(
     return summary
 
 
-def verify(
-    out: str | Path, progress: Callable[[int, int], None] | None = None
-) -> Verification:
+def verify(out: str | Path, progress: Callable[[int, int], None] | None = None) -> Verification:
     """Recompute a run's matches by brute force and compare."""
     store = Store(str(out))
     config = config_of(out)
@@ -125,9 +125,7 @@ def config_of(out: str | Path) -> Config:
     return Config.restored(store.read_json(_RUN)["config"])
 
 
-def _rows(
-    config: Config, inputs: Inputs, events: DataFrame | None, session: SparkSession
-) -> Any:
+def _rows(config: Config, inputs: Inputs, events: DataFrame | None, session: SparkSession) -> Any:
     """What the stream runs over: the source itself (fast lane) or a DataFrame (general lane)."""
     if events is not None:
         return events
@@ -178,6 +176,7 @@ def _configured_inputs(config: Config, store: Store, started: float) -> Inputs:
             types={columns.x: pa.float64(), columns.y: pa.float64()},
             complete=config.run.mode == "drain",
         )  # fmt: skip
+        _await_first_file(config, files)
         return Inputs(files, _control_files(config, store), files.schema())
     text = config.run.duration
     endless = config.run.mode == "follow" and not text
@@ -188,6 +187,15 @@ def _configured_inputs(config: Config, store: Store, started: float) -> Inputs:
     if config.control.path:
         control = _control_files(config, store)
     return Inputs(simulator, control, simulator.schema())
+
+
+def _await_first_file(config: Config, files: FileEvents) -> None:
+    """In `follow`, wait for the file that tells the columns: queries are checked against them."""
+    limit = seconds(config.run.duration) if config.run.duration else math.inf
+    waited = 0.0
+    while config.run.mode == "follow" and not len(files.schema()) and waited < limit:
+        time.sleep(_LOOK_SECONDS)
+        waited += _LOOK_SECONDS
 
 
 def _control_files(config: Config, store: Store) -> ControlFiles:

@@ -111,7 +111,9 @@ class SourceConfig:
     id: str = setting("id", "Column of the event's id; `@position` numbers the rows instead.")
     x: str = setting("", "Column of the longitude or x; empty: `lon`, or `x` in a planar space.")
     y: str = setting("", "Column of the latitude or y; empty: `lat`, or `y` in a planar space.")
-    time: str = setting("time", "Column of the event time: a timestamp, an ISO 8601 text, a number.")
+    time: str = setting(
+        "time", "Column of the event time: a timestamp, an ISO 8601 text, a number."
+    )
     time_unit: str = setting("s", "Unit of numeric times since 1970.",
                              one_of("s", "ms", "us", "ns"))  # fmt: skip
     speed: float = setting(
@@ -185,7 +187,9 @@ class RunConfig:
 class HotspotConfig:
     """One hotspot of the simulator: a square that draws a share of all events for a while."""
 
-    at: tuple[float, float] = setting((0.0, 0.0), "Lower left corner as shares of width and height.")
+    at: tuple[float, float] = setting(
+        (0.0, 0.0), "Lower left corner as shares of width and height."
+    )
     side: float = setting(0.15, "Side as a share of the space's side.", between(0.0001, 1))
     start: float = setting(0.4, "When it starts, as a share of the run.", between(0, 1))
     stop: float = setting(0.8, "When it stops, as a share of the run.", between(0, 1))
@@ -215,7 +219,9 @@ class SimulateConfig:
     time_speed: float = setting(
         1440.0, "Simulated seconds per second: 1440 is a day a minute.", between(0, 1e6)
     )
-    hotspots: tuple[HotspotConfig, ...] = setting((), "Hotspots, as `[[simulate.hotspots]]` tables.")
+    hotspots: tuple[HotspotConfig, ...] = setting(
+        (), "Hotspots, as `[[simulate.hotspots]]` tables."
+    )
 
 
 @dataclass(frozen=True)
@@ -267,7 +273,9 @@ class Config:
             try:
                 values = tomllib.loads(path.read_text(encoding="utf-8"))
             except FileNotFoundError:
-                raise ConfigError(f"there is no settings file {path}; give the path of a TOML file") from None
+                raise ConfigError(
+                    f"there is no settings file {path}; give the path of a TOML file"
+                ) from None
             except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
                 raise ConfigError(f"{path} is not a TOML file: {error}") from None
             except OSError as error:
@@ -305,7 +313,7 @@ def _resolve_paths(values: dict[str, Any], base: Path) -> None:
 
 
 def _sections() -> dict[str, Any]:
-    return {name: hint for name, hint in get_type_hints(Config).items()}
+    return dict(get_type_hints(Config).items())
 
 
 def _overlay_environment(
@@ -384,7 +392,9 @@ def _convert(hint: Any, value: Any, where: str, problems: list[str]) -> tuple[An
         ), None
     if not isinstance(value, list | tuple) or len(value) != len(items):
         return value, f"expected a list of {len(items)} numbers"
-    converted = [_convert(kind, item, where, problems) for kind, item in zip(items, value, strict=True)]
+    converted = [
+        _convert(kind, item, where, problems) for kind, item in zip(items, value, strict=True)
+    ]
     bad = next((problem for _, problem in converted if problem), None)
     return tuple(item for item, _ in converted), bad
 
@@ -398,7 +408,7 @@ def _across(config: Config) -> list[str]:
             f"space.bounds = {list(config.space.bounds)}: expected west < east and south < north"
         )
     elif config.space.kind == "lonlat" and not (
-        -180 <= west and east <= 180 and -90 <= south and north <= 90
+        west >= -180 and east <= 180 and south >= -90 and north <= 90
     ):
         problems.append(
             f"space.bounds = {list(config.space.bounds)}: expected degrees within "
@@ -413,7 +423,11 @@ def _across(config: Config) -> list[str]:
         )
     if config.source.kind == "files" and not config.source.path:
         problems.append('source.path is empty: source.kind = "files" needs a folder of events')
-    if config.source.kind == "files" and config.source.path and not Path(config.source.path).exists():
+    if (
+        config.source.kind == "files"
+        and config.source.path
+        and not Path(config.source.path).exists()
+    ):
         problems.append(f"source.path = {config.source.path!r}: no such file or folder")
     if (
         config.control.path

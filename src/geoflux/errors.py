@@ -20,7 +20,9 @@ class ConfigError(GeofluxError, ValueError):
         """All problems at once, so that nobody mends them one run at a time."""
         if len(problems) == 1:
             return cls(problems[0])
-        return cls(f"{len(problems)} settings are wrong:\n" + "\n".join(f"  - {p}" for p in problems))
+        return cls(
+            f"{len(problems)} settings are wrong:\n" + "\n".join(f"  - {p}" for p in problems)
+        )
 
 
 class RejectedRecord(GeofluxError, ValueError):

@@ -24,7 +24,9 @@ from geoflux.engine.verify import verified
 from geoflux.plan import GridPlan, Merge, Move, ReplicatedPlan, Split
 from geoflux.state.store import Store
 
-LON = st.one_of(st.sampled_from([-180.0, 180.0, 0.0, 90.0, -179.5, 179.5, 36.0]), st.floats(-180, 180))
+LON = st.one_of(
+    st.sampled_from([-180.0, 180.0, 0.0, 90.0, -179.5, 179.5, 36.0]), st.floats(-180, 180)
+)
 LAT = st.one_of(st.sampled_from([-90.0, 90.0, 0.0, 45.0, 18.0]), st.floats(-90, 90))
 
 
@@ -40,7 +42,10 @@ def shapes(draw: st.DrawFn) -> dict[str, Any]:
     west, south = draw(st.floats(-170, 100)), draw(st.floats(-80, 40))
     wide, high = draw(st.floats(0.01, 60)), draw(st.floats(0.01, 40))
     ring = [[west, south], [west + wide, south], [west + wide / 2, south + high], [west, south]]
-    hole = [[west + wide * a, south + high * b] for a, b in ((0.4, 0.1), (0.5, 0.5), (0.6, 0.1), (0.4, 0.1))]
+    hole = [
+        [west + wide * a, south + high * b]
+        for a, b in ((0.4, 0.1), (0.5, 0.5), (0.6, 0.1), (0.4, 0.1))
+    ]
     if kind == "Polygon":
         return {"type": kind, "coordinates": [ring, hole] if draw(st.booleans()) else [ring]}
     other = [[x + wide + 1, y] for x, y in ring]
@@ -59,7 +64,12 @@ def records(draw: st.DrawFn) -> list[dict[str, Any]]:
         if draw(st.integers(0, 5)) == 0:
             out.append({"op": "terminate", "id": name})
             continue
-        record: dict[str, Any] = {"op": "register", "id": name, "user": "u", "shape": draw(shapes())}
+        record: dict[str, Any] = {
+            "op": "register",
+            "id": name,
+            "user": "u",
+            "shape": draw(shapes()),
+        }
         if draw(st.booleans()):
             record["where"] = draw(WHERE)
         if draw(st.integers(0, 3)) == 0:
@@ -147,7 +157,12 @@ def write(folder: Path, queries: list[dict[str, Any]], rows: list[dict[str, Any]
 
 
 @settings(max_examples=40, phases=[Phase.explicit, Phase.reuse, Phase.generate])
-@given(records(), events(), st.sampled_from([1, 2, 4, 22]), st.lists(st.integers(0, 99), min_size=1, max_size=8))
+@given(
+    records(),
+    events(),
+    st.sampled_from([1, 2, 4, 22]),
+    st.lists(st.integers(0, 99), min_size=1, max_size=8),
+)
 def test_matches_equal_brute_force_on_every_plan_and_through_changes(
     queries: list[dict[str, Any]], rows: list[dict[str, Any]], slots: int, numbers: list[int]
 ) -> None:
@@ -167,7 +182,9 @@ def test_matches_equal_brute_force_on_every_plan_and_through_changes(
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write(folder, queries, rows)
-        counted = run(folder, config_of("counts", slots), GridPlan.initial(20, 10, slots), Static(), 9)
+        counted = run(
+            folder, config_of("counts", slots), GridPlan.initial(20, 10, slots), Static(), 9
+        )
         assert counted["report"].is_clean, counted["report"]
         by_query: Counter[Any] = Counter()
         for (query, _), count in results[0].items():
@@ -176,8 +193,16 @@ def test_matches_equal_brute_force_on_every_plan_and_through_changes(
 
 
 def test_a_broken_index_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    queries = [{"op": "register", "id": "q", "shape": {"type": "rectangle", "west": 0, "south": 0, "east": 9, "north": 9}}]
+    queries = [
+        {
+            "op": "register",
+            "id": "q",
+            "shape": {"type": "rectangle", "west": 0, "south": 0, "east": 9, "north": 9},
+        }
+    ]
     write(tmp_path, queries, [{"id": 1, "lon": 5.0, "lat": 5.0, "time": 0}])
     monkeypatch.setattr("geoflux.operators.matching.LayerMatcher.pairs", lambda *_: iter(()))
-    report = run(tmp_path, config_of("rows", 2), GridPlan.initial(20, 10, 2), Static(), 10)["report"]
+    report = run(tmp_path, config_of("rows", 2), GridPlan.initial(20, 10, 2), Static(), 10)[
+        "report"
+    ]
     assert (report.missing, report.extra) == (1, 0)

@@ -81,7 +81,15 @@ def test_a_plan_survives_the_log(plan: GridPlan) -> None:
 
 
 def test_the_layout_on_which_the_printed_algorithm_loses_a_partition() -> None:
-    boxes = [(0, 0, 2, 1), (0, 2, 0, 3), (1, 2, 1, 2), (1, 3, 1, 3), (2, 2, 2, 3), (3, 0, 3, 2), (3, 3, 3, 3)]
+    boxes = [
+        (0, 0, 2, 1),
+        (0, 2, 0, 3),
+        (1, 2, 1, 2),
+        (1, 3, 1, 3),
+        (2, 2, 2, 3),
+        (3, 0, 3, 2),
+        (3, 3, 3, 3),
+    ]
     parts = tuple(
         Partition(i, x0, y0, x1 + 1, y1 + 1, 0) for i, (x0, y0, x1, y1) in enumerate(boxes)
     )

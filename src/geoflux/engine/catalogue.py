@@ -164,9 +164,7 @@ class Catalogue:
         hashes = hashes[order]
         first = np.concatenate(([True], hashes[1:] != hashes[:-1])) if hashes.size else order < 0
         taken = order[~first]
-        self._recent = {
-            ids[int(k - alive.sum())].as_py(): int(all_places[k]) for k in taken
-        }
+        self._recent = {ids[int(k - alive.sum())].as_py(): int(all_places[k]) for k in taken}
         self._hashes, self._places = hashes[first], all_places[order][first]
 
     def _find(self, ids: pa.Array) -> npt.NDArray[np.int64]:

@@ -120,7 +120,9 @@ class Engine:
         else:
             manifest = log.manifest(last)
             publish(store, manifest["files"])
-            engine = cls(setting, plan_from_dict(store.read_json(_plan_name(manifest["next_plan"]))))
+            engine = cls(
+                setting, plan_from_dict(store.read_json(_plan_name(manifest["next_plan"])))
+            )
             engine._take_over(manifest)
         intent = log.intent(0 if last is None else last + 1) or {"delta": None, "quarantine": []}
         named = engine._refs.segments() | set(engine.catalogue.segments)
@@ -230,7 +232,9 @@ class Engine:
         before = self._refs.segments()
         self._refs = self._refs.replaced(rewritten)
         times = [r.max_time for r in routes if r.max_time is not None]
-        self._max_time = max([*times, *([] if self._max_time is None else [self._max_time])], default=None)
+        self._max_time = max(
+            [*times, *([] if self._max_time is None else [self._max_time])], default=None
+        )
         self._control = opened.intent["control"]
         decision = self._decide(epoch, slots)
         segments = self._catalogue_segments()

@@ -10,6 +10,7 @@ from geoflux.engine.execute import execute
 from geoflux.engine.route import Parcel, route
 from geoflux.engine.source import EventSource
 
+
 def run_epoch(
     engine: Engine, source: EventSource, epoch: int, span: tuple[int, int], tasks: int = 2
 ) -> Manifest:

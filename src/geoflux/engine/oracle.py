@@ -7,7 +7,6 @@ exact shape, the validity and the ``where`` decide pair by pair.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,10 +21,10 @@ from geoflux.engine.records import RecordRules, Records, parse_lines, parse_tabl
 from geoflux.operators.events import Events
 from geoflux.operators.where_parse import parse
 from geoflux.operators.where_rows import evaluate_rows
-from geoflux.spatial.shapes import CIRCLE, POLYGON, circle_of, within_circle
-from geoflux.spatial.space import Space
+from geoflux.spatial.shapes import CIRCLE, POLYGON, RECTANGLE, circle_of, within_circle
+from geoflux.spatial.space import FloatArray, Space
 
-_PAIRS_AT_ONCE = 1 << 24
+_BLOCK = 256
 
 
 @dataclass
@@ -83,44 +82,47 @@ class Oracle:
         latest = int(events.time.max())
         self.max_time = latest if self.max_time is None else max(self.max_time, latest)
         queries = list(self._live.values())
-        boxes = np.array([[q[e] for e in ("x0", "y0", "x1", "y1")] for q in queries], np.float64)
+        edges = [[q[e] for q in queries] for e in ("x0", "y0", "x1", "y1")]
+        boxes = np.array(edges, np.float64).reshape(4, -1)
         names = pa.array([q["id"] for q in queries], pa.string())
         assert events.id is not None
-        found_queries, found_events = [], []
-        step = max(1, _PAIRS_AT_ONCE // max(1, len(queries)))
-        for first in range(0, len(events), step):
-            x, y = events.x[first : first + step], events.y[first : first + step]
-            event, query = _compare_all(x, y, boxes.reshape(-1, 4))
-            event = event + first
-            kept = self._exact(events, event, query, queries)
-            found_events.append(events.id.take(pa.array(event[kept])))
-            found_queries.append(names.take(pa.array(query[kept])))
-        return pa.concat_arrays(found_queries), pa.concat_arrays(found_events)
+        event, query = _compare_all(events.x, events.y, boxes)
+        kept = self._exact(events, event, query, queries)
+        return names.take(pa.array(query[kept])), events.id.take(pa.array(event[kept]))
 
     def _exact(
         self, events: Events, event: npt.NDArray[np.int64], query: npt.NDArray[np.int64],
         queries: list[dict[str, Any]],
     ) -> npt.NDArray[np.bool_]:  # fmt: skip
         kept = np.ones(event.size, np.bool_)
-        for number in np.unique(query):
-            asked = queries[number]
-            if asked["kind"] == 0 and all(
-                asked[name] is None for name in ("where", "valid_from", "valid_until")
-            ):
-                continue
-            pairs = np.flatnonzero(query == number)
-            at = event[pairs]
-            kept[pairs] = _inside(self.rules.space, asked, events.x[at], events.y[at])
+        asks = [
+            q["kind"] != RECTANGLE
+            or any(q[name] is not None for name in ("where", "valid_from", "valid_until"))
+            for q in queries
+        ]
+        doubtful = np.flatnonzero(np.array(asks, np.bool_)[query]) if queries else query
+        doubtful = doubtful[np.argsort(query[doubtful], kind="stable")]
+        cuts = np.flatnonzero(np.diff(query[doubtful])) + 1
+        for pairs in np.split(doubtful, cuts) if doubtful.size else ():
+            asked, at = queries[query[pairs[0]]], event[pairs]
+            good = _inside(self.rules.space, asked, events.x[at], events.y[at])
             if asked["valid_from"] is not None:
-                kept[pairs] &= events.time[at] >= asked["valid_from"]
+                good &= events.time[at] >= asked["valid_from"]
             if asked["valid_until"] is not None:
-                kept[pairs] &= events.time[at] <= asked["valid_until"]
+                good &= events.time[at] <= asked["valid_until"]
             if asked["where"] is not None:
-                predicate = parse(asked["where"])
-                for pair in pairs[kept[pairs]]:
-                    row = {n: events.columns[n][int(event[pair])].as_py() for n in predicate.columns}
-                    kept[pair] = evaluate_rows(predicate, row)
+                good[good] = _where(asked["where"], events, at[good])
+            kept[pairs] = good
         return kept
+
+
+def _where(text: str, events: Events, rows: npt.NDArray[np.int64]) -> list[bool]:
+    predicate = parse(text)
+    columns = events.take_columns(predicate.columns, rows)
+    table = pa.Table.from_pydict(columns)
+    if not columns:
+        return [evaluate_rows(predicate, {})] * rows.size
+    return [evaluate_rows(predicate, row) for row in table.to_pylist()]
 
 
 def _inside(space: Space, query: dict[str, Any], x: Any, y: Any) -> npt.NDArray[np.bool_]:
@@ -135,29 +137,52 @@ def _inside(space: Space, query: dict[str, Any], x: Any, y: Any) -> npt.NDArray[
     return np.ones(x.size, np.bool_)
 
 
-@numba.njit(cache=True)
-def _compare_all(x: Any, y: Any, boxes: Any) -> Any:
-    """All pairs of points and boxes that contain them; a box with west > east wraps."""
-    room = 1024
-    event, query = np.empty(room, np.int64), np.empty(room, np.int64)
-    found = 0
-    for i in range(x.size):
-        for q in range(boxes.shape[0]):
-            west, south, east, north = boxes[q, 0], boxes[q, 1], boxes[q, 2], boxes[q, 3]
-            if y[i] < south or y[i] > north:
-                continue
-            across = x[i] >= west or x[i] <= east if west > east else west <= x[i] <= east
-            if not across:
-                continue
-            if found == room:
-                event = np.concatenate((event, np.empty(room, np.int64)))
-                query = np.concatenate((query, np.empty(room, np.int64)))
-                room *= 2
-            event[found], query[found] = i, q
-            found += 1
-    return event[:found], query[:found]
+def _compare_all(
+    x: FloatArray, y: FloatArray, boxes: FloatArray
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """All pairs (point, box that contains it), by comparing all with all."""
+    west, south, east, north = (np.ascontiguousarray(edge) for edge in boxes)
+    wraps = np.flatnonzero(west > east)
+    plain = (west, south, np.where(west > east, -np.inf, east), north)
+    counts = np.zeros(x.size, np.int64)
+    nothing = np.empty(0, np.int64)
+    _all_pairs(x, y, plain, True, counts, nothing, nothing)
+    ends = np.cumsum(counts)
+    event, query = np.empty(int(counts.sum()), np.int64), np.empty(int(counts.sum()), np.int64)
+    _all_pairs(x, y, plain, False, ends - counts, event, query)
+    for q in wraps:
+        inside = ((x >= west[q]) | (x <= east[q])) & (y >= south[q]) & (y <= north[q])
+        found = np.flatnonzero(inside)
+        event = np.concatenate((event, found))
+        query = np.concatenate((query, np.full(found.size, q)))
+    return event, query
 
 
-def as_text(record: dict[str, Any]) -> bytes:
-    """A control record as its line; for tests and tools that write control files."""
-    return json.dumps(record).encode()
+@numba.njit(cache=True, parallel=True)
+def _all_pairs(
+    x: Any, y: Any, boxes: Any, counting: bool, places: Any, event: Any, query: Any
+) -> None:
+    """Count the boxes of every point into ``places``, or list them from there on.
+
+    Every point is compared with every box, a block of boxes at a time; only a block with a hit is
+    gone through again for which boxes they were.
+    """
+    west, south, east, north = boxes
+    for i in numba.prange(x.size):
+        px, py = x[i], y[i]
+        found = 0 if counting else places[i]
+        for first in range(0, west.size, _BLOCK):
+            last = min(first + _BLOCK, west.size)
+            hits = 0
+            for q in range(first, last):
+                hits += (px >= west[q]) & (px <= east[q]) & (py >= south[q]) & (py <= north[q])
+            if counting:
+                found += hits
+            elif hits:
+                for q in range(first, last):
+                    if (px >= west[q]) & (px <= east[q]) & (py >= south[q]) & (py <= north[q]):
+                        event[found] = i
+                        query[found] = q
+                        found += 1
+        if counting:
+            places[i] = found

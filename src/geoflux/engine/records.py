@@ -62,7 +62,14 @@ class RecordRules:
 
     space: Space
     events: pa.Schema
+    """Columns of the events; none where no event was ever seen, and then any name may be right."""
     max_bytes: int
+
+    def check_where(self, text: str) -> None:
+        """Raise :class:`RejectedRecord` for a ``where`` that cannot be evaluated."""
+        predicate = parse(text)
+        if len(self.events):
+            check(predicate, self.events)
 
 
 def parse_lines(lines: list[bytes], rules: RecordRules) -> Records:
@@ -109,9 +116,7 @@ def _fast_table(block: bytes, count: int) -> pa.Table | None:
         table = pajson.read_json(
             pa.BufferReader(block),
             pajson.ReadOptions(block_size=max(len(block) + 1, 1 << 16)),
-            pajson.ParseOptions(
-                explicit_schema=_FAST_SCHEMA, unexpected_field_behavior="error"
-            ),
+            pajson.ParseOptions(explicit_schema=_FAST_SCHEMA, unexpected_field_behavior="error"),
         )
     except pa.ArrowInvalid:
         return None
@@ -132,14 +137,18 @@ def _from_columns(table: pa.Table, rules: RecordRules) -> Records | None:
     is_register = registers.to_numpy().astype(np.bool_)
     shape = table.column("shape").combine_chunks()
     live = shape.filter(pa.array(is_register))
-    if live.null_count or not pc.all(pc.equal(live.field("type"), "rectangle")).as_py() and len(live):
+    if live.null_count or (
+        not pc.all(pc.equal(live.field("type"), "rectangle")).as_py() and len(live)
+    ):
         return None
     edges = {}
     for edge in _EDGES:
         values = shape.field(edge)
         if live.field(edge).null_count:
             return None
-        edges[edge] = np.nan_to_num(values.fill_null(0.0).to_numpy(zero_copy_only=False), nan=np.inf)
+        edges[edge] = np.nan_to_num(
+            values.fill_null(0.0).to_numpy(zero_copy_only=False), nan=np.inf
+        )
     if not _good_boxes(edges, rules.space)[is_register].all():
         return None
     for name in ("valid_from", "valid_until"):
@@ -148,7 +157,7 @@ def _from_columns(table: pa.Table, rules: RecordRules) -> Records | None:
     for text in pc.unique(table.column("where").filter(registers)).to_pylist():
         if text is not None:
             try:
-                check(parse(text), rules.events)
+                rules.check_where(text)
             except RejectedRecord:
                 return None
     count = len(table)
@@ -210,12 +219,10 @@ def _row(record: Any, rules: RecordRules) -> tuple[int, dict[str, Any]]:
         raise RejectedRecord("malformed_json", "the record is no object; expected {...}")
     op = record.get("op")
     if op not in ("register", "terminate"):
-        raise RejectedRecord(
-            "unknown_operation", f"op is {op!r}; expected register or terminate"
-        )
-    row: dict[str, Any] = {name: None for name in QUERY_SCHEMA.names}
+        raise RejectedRecord("unknown_operation", f"op is {op!r}; expected register or terminate")
+    row: dict[str, Any] = dict.fromkeys(QUERY_SCHEMA.names)
     row |= {"number": 0, "id": _identifier(record.get("id")), "kind": RECTANGLE}
-    row |= {edge: 0.0 for edge in ("x0", "y0", "x1", "y1")}
+    row |= dict.fromkeys(("x0", "y0", "x1", "y1"), 0.0)
     if op == "terminate":
         return TERMINATE, row
     shape = parse_shape(record.get("shape"), rules.space)
@@ -229,7 +236,7 @@ def _row(record: Any, rules: RecordRules) -> tuple[int, dict[str, Any]]:
     if where is not None and where != "":
         if not isinstance(where, str):
             raise RejectedRecord("bad_where", f"where is {where!r}; expected a text")
-        check(parse(where), rules.events)
+        rules.check_where(where)
         row["where"] = where
     row["valid_from"] = _instant(record.get("valid_from"), "valid_from")
     row["valid_until"] = _instant(record.get("valid_until"), "valid_until")

@@ -25,6 +25,7 @@ from geoflux.operators.kernels import sort_by_cell
 REPORT = -1
 """Sequence number that marks a report among blobs."""
 
+
 class Parcel(NamedTuple):
     """Something for a slot: a blob with its place in the order, or a report."""
 
@@ -84,9 +85,7 @@ class _Router:
             last = first
             while last < len(owners) and owners[last].slot == owners[first].slot:
                 last += 1
-            runs = [
-                Run(owners[k].id, int(offsets[k + 1] - offsets[k])) for k in range(first, last)
-            ]
+            runs = [Run(owners[k].id, int(offsets[k + 1] - offsets[k])) for k in range(first, last)]
             blob = pack(ordered, int(offsets[first]), int(offsets[last]), runs)
             yield Parcel(owners[first].slot, int(positions[0]), blob)
             first = last

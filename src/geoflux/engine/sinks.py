@@ -50,9 +50,7 @@ class ParquetSink:
         assert events.id is not None, "events that are matched one by one carry their ids"
         used, codes = _compact(query, len(query_ids))
         ids = pa.DictionaryArray.from_arrays(pa.array(codes), query_ids.take(pa.array(used)))
-        self._write(
-            {"query_id": ids, "event_id": events.id.take(pa.array(event))}, int(query.size)
-        )
+        self._write({"query_id": ids, "event_id": events.id.take(pa.array(event))}, int(query.size))
         self.matches += int(query.size)
 
     def counts(self, query_ids: pa.Array, counts: npt.NDArray[np.int64]) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-import pandas as pd
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -34,17 +35,17 @@ class Verification:
     missing: int = 0
     duplicate: int = 0
     extra: int = 0
-    problems: list[str] = None  # type: ignore[assignment]
-    examples: list[str] = None  # type: ignore[assignment]
-
-    def __post_init__(self) -> None:
-        self.problems = self.problems or []
-        self.examples = self.examples or []
+    problems: list[str] = field(default_factory=list)
+    examples: list[str] = field(default_factory=list)
 
     @property
     def is_clean(self) -> bool:
         """Whether the run's matches are exactly the right ones."""
         return not (self.missing or self.duplicate or self.extra or self.problems)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values; ``wrong`` is another word for ``extra``."""
+        return {**asdict(self), "wrong": self.extra, "clean": self.is_clean}
 
 
 def verified(
@@ -64,7 +65,9 @@ def verified(
         offset = manifest["control"]
         wanted = frozenset().union(*(parse(q["where"]).columns for q in oracle.filtered()))
         intake = Intake(columns, rules.space, columns.id_type(setting.schema), wanted)
-        _compare_epoch(setting, manifest, oracle, _received(setting, source, manifest, intake), result)
+        _compare_epoch(
+            setting, manifest, oracle, _received(setting, source, manifest, intake), result
+        )
         if progress is not None:
             progress(done + 1, len(manifests))
     _check_slices(manifests, result)
@@ -73,33 +76,38 @@ def verified(
 
 def _received(
     setting: Setting, source: EventSource | None, manifest: dict[str, Any], intake: Intake
-) -> list[tuple[Events, int]]:
+) -> Iterator[tuple[Events, int]]:
     """The epoch's valid events, and how many rows were bad, batch by batch."""
-    batches: list[RawBatch] = []
-    if source is not None and manifest["slices"]:
+    for batch in _batches(setting, source, manifest, intake):
+        events, _, rejected = intake.accept(batch)
+        yield events, len(rejected)
+
+
+def _batches(
+    setting: Setting, source: EventSource | None, manifest: dict[str, Any], intake: Intake
+) -> Iterator[RawBatch]:
+    if source is not None:
         for piece in manifest["slices"]:
-            batches += list(source.read(Slice(*piece), intake.columns.needed | intake.wanted))
-    else:
-        for name in manifest["files"]:
-            if name.startswith("received/"):
-                table = pq.read_table(setting.store.open(name))
-                batches.append(RawBatch(table, np.arange(len(table))))
-    accepted = (intake.accept(batch) for batch in batches)
-    return [(events, len(rejected)) for events, _, rejected in accepted]
+            yield from source.read(Slice(*piece), intake.columns.needed | intake.wanted)
+        return
+    for name in manifest["files"]:
+        if name.startswith("received/"):
+            table = pq.read_table(setting.store.open(name))
+            yield RawBatch(table, np.arange(len(table)))
 
 
 def _compare_epoch(
     setting: Setting, manifest: dict[str, Any], oracle: Oracle,
-    received: list[tuple[Events, int]], result: Verification,
+    received: Iterable[tuple[Events, int]], result: Verification,
 ) -> None:  # fmt: skip
-    counting = setting.config.output.matches == "counts"
-    expected = []
+    queries, ids = [], []
     events = 0
     for batch, bad in received:
         events += len(batch)
         result.quarantined += bad
         query, event = oracle.matches(batch)
-        expected.append(pd.DataFrame({"query": query.to_pandas(), "event": event.to_pandas()}))
+        queries.append(query)
+        ids.append(event)
     result.epochs += 1
     result.events += events
     if events != manifest["processed"]:
@@ -107,45 +115,76 @@ def _compare_epoch(
             f"epoch {manifest['epoch']}: {events} valid events were received, "
             f"{manifest['processed']} were processed"
         )
-    actual = _written(setting.store, manifest, counting)
-    wanted = pd.concat(expected) if expected else pd.DataFrame({"query": [], "event": []})
-    keys = ["query"] if counting else ["query", "event"]
-    should = wanted.groupby(keys).size().rename("should")
-    both = pd.concat([should, actual], axis=1).fillna(0).astype(np.int64)
-    surplus = both["is"] - both["should"]
-    result.matches += int(both["is"].sum())
-    result.missing += int(-surplus[surplus < 0].sum())
-    result.duplicate += int(surplus[(surplus > 0) & (both["should"] > 0)].sum())
-    result.extra += int(surplus[(surplus > 0) & (both["should"] == 0)].sum())
-    for key, row in both[surplus != 0].head(5).iterrows():
-        if len(result.examples) < 5:
-            result.examples.append(
-                f"epoch {manifest['epoch']}: {key} should match {row['should']} times, "
-                f"is there {row['is']} times"
-            )
+    counting = setting.config.output.matches == "counts"
+    table = _written(setting.store, manifest, counting)
+    should = pa.chunked_array(queries, pa.string()), pa.chunked_array(ids) if ids else None
+    _compare(manifest["epoch"], should, table, result)
 
 
-def _written(store: Store, manifest: dict[str, Any], counting: bool) -> Any:
+def _written(store: Store, manifest: dict[str, Any], counting: bool) -> pa.Table | None:
     folder = "counts/" if counting else "matches/"
     tables = [
         pq.read_table(store.open(name)) for name in manifest["files"] if name.startswith(folder)
     ]
     if not tables:
-        return pd.Series([], name="is", dtype=np.int64)
+        return None
     table = pa.concat_tables(tables)
     epochs = set(table.column("epoch").unique().to_pylist())
     assert epochs == {manifest["epoch"]}, f"files of epoch {manifest['epoch']} hold epochs {epochs}"
-    frame = table.to_pandas()
-    if counting:
-        return frame.groupby("query_id")["count"].sum().rename("is").rename_axis("query")
-    pairs = frame.groupby(["query_id", "event_id"]).size()
-    return pairs.rename("is").rename_axis(["query", "event"])
+    return table
+
+
+def _compare(
+    epoch: int, should: tuple[pa.ChunkedArray, pa.ChunkedArray | None],
+    table: pa.Table | None, result: Verification,
+) -> None:  # fmt: skip
+    """Compare two bags of (query, event), or of queries alone where only counts were written."""
+    query, event = should
+    counted = table is not None and "count" in table.schema.names
+    bags = [query, pa.chunked_array([], pa.string()) if table is None else table.column("query_id")]
+    codes, names = _coded(bags)
+    keys = [code.astype(np.int64) << 32 for code in codes]
+    labels: list[Any] = [names]
+    if not counted and event is not None:
+        is_event = event.slice(0, 0) if table is None else table.column("event_id")
+        event_codes, event_names = _coded([event, is_event])
+        keys = [key | code for key, code in zip(keys, event_codes, strict=True)]
+        labels.append(event_names)
+    weights = table.column("count").to_numpy() if counted and table is not None else None
+    should_keys, should_counts = np.unique(keys[0], return_counts=True)
+    is_keys, place = np.unique(keys[1], return_inverse=True)
+    is_counts = np.bincount(place, weights, minlength=is_keys.size).astype(np.int64)
+    every = np.union1d(should_keys, is_keys)
+    wanted, there = np.zeros(every.size, np.int64), np.zeros(every.size, np.int64)
+    wanted[np.searchsorted(every, should_keys)] = should_counts
+    there[np.searchsorted(every, is_keys)] = is_counts
+    surplus = there - wanted
+    result.matches += int(there.sum())
+    result.missing += int(-surplus[surplus < 0].sum())
+    result.duplicate += int(surplus[(surplus > 0) & (wanted > 0)].sum())
+    result.extra += int(surplus[(surplus > 0) & (wanted == 0)].sum())
+    for k in np.flatnonzero(surplus)[: max(0, 5 - len(result.examples))]:
+        what = labels[0][int(every[k] >> 32)].as_py()
+        if len(labels) == 2:
+            what = f"{what} and event {labels[1][int(every[k] & 0xFFFFFFFF)].as_py()}"
+        result.examples.append(
+            f"epoch {epoch}: query {what} should match {wanted[k]} times, did {there[k]} times"
+        )
+
+
+def _coded(bags: list[pa.ChunkedArray]) -> tuple[list[npt.NDArray[np.int32]], pa.Array]:
+    """Several columns in one code, and what each code stands for."""
+    both = pa.chunked_array([c.cast(pa.string()) for bag in bags for c in bag.chunks], pa.string())
+    encoded = both.combine_chunks().dictionary_encode()
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    cut = len(bags[0])
+    return [codes[:cut], codes[cut:]], encoded.dictionary
 
 
 def _check_slices(manifests: list[dict[str, Any]], result: Verification) -> None:
     """Slices of a stream must follow each other without gap or overlap."""
     pieces = sorted(tuple(piece) for m in manifests for piece in m["slices"])
-    for (stream, _, stop), (other, start, _) in zip(pieces, pieces[1:], strict=False):
+    for (stream, _, stop), (other, start, _) in itertools.pairwise(pieces):
         if stream == other and start != stop:
             kind = "twice" if start < stop else "never"
             result.problems.append(

@@ -47,9 +47,7 @@ def cover_polygons(
     return Cover(bucket[touched], row[touched], inside[touched])
 
 
-def cover_circles(
-    grid: Grid, buckets: Buckets, ranges: CellRanges, circles: FloatArray
-) -> Cover:
+def cover_circles(grid: Grid, buckets: Buckets, ranges: CellRanges, circles: FloatArray) -> Cover:
     """The cover of circles, given as rows (x, y, radius)."""
     bucket, row, west, south, east, north = _expand(grid, buckets, ranges)
     cx, cy, radius = circles[row, 0], circles[row, 1], circles[row, 2]

@@ -52,9 +52,7 @@ def write_deltas(
     return [plan.partitions[i].id for i in np.flatnonzero(touched)]
 
 
-def _rows_by_place(
-    rows: pa.Table, grid: Grid, plan: Plan
-) -> tuple[Numbers, npt.NDArray[np.int32]]:
+def _rows_by_place(rows: pa.Table, grid: Grid, plan: Plan) -> tuple[Numbers, npt.NDArray[np.int32]]:
     """For every partition the rows that touch it, ascending: offsets and rows."""
     places = len(plan.partitions)
     if len(rows) == 0:
@@ -96,9 +94,7 @@ def read_delta(store: Store, name: str, partition: int) -> Delta:
     return Delta(rows, segment.array("ended")[ended])
 
 
-def _slice(
-    offsets: Numbers, rows: npt.NDArray[np.int32], place: int
-) -> npt.NDArray[np.int32]:
+def _slice(offsets: Numbers, rows: npt.NDArray[np.int32], place: int) -> npt.NDArray[np.int32]:
     return rows[offsets[place] : offsets[place + 1]]
 
 

@@ -78,7 +78,9 @@ def _build(rows: pa.Table, grid: Grid, buckets: Buckets) -> Layer:
     doubtful = np.flatnonzero(simple & filtered[row])
     plain_extra, refine_extra = Entries.none(), Entries.none()
     if not simple.all():
-        plain_extra, refine_extra = _complex_entries(rows, grid, buckets, (row, kind, ranges, ticks))
+        plain_extra, refine_extra = _complex_entries(
+            rows, grid, buckets, (row, kind, ranges, ticks)
+        )
     return Layer(
         rows,
         CellIndex.build(buckets, ranges.take(certain), _take(ticks, certain), plain_extra),

@@ -59,9 +59,7 @@ class LayerMatcher:
         self._refiner = Refiner(layer, grid.space)
         self._exact = tuple(queries.numeric(layer.rows, n) for n in ("x0", "y0", "x1", "y1"))
 
-    def counts(
-        self, events: Events, ready: SortedEvents, work: Work
-    ) -> npt.NDArray[np.int64]:
+    def counts(self, events: Events, ready: SortedEvents, work: Work) -> npt.NDArray[np.int64]:
         """Matches per query of the layer."""
         counts = np.zeros(len(self.layer), np.int64)
         plain = self.layer.plain

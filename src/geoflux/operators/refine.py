@@ -73,9 +73,7 @@ class Refiner:
         new = np.unique(query)
         new = new[self._polygons[new] == None]  # noqa: E711  (element by element)
         if new.size:
-            made = shapely.from_wkb(
-                self._layer.rows.column("body").take(pa.array(new)).to_pylist()
-            )
+            made = shapely.from_wkb(self._layer.rows.column("body").take(pa.array(new)).to_pylist())
             shapely.prepare(made)
             self._polygons[new] = made
         found: Mask = shapely.intersects_xy(self._polygons[query], x, y)

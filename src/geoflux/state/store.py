@@ -89,7 +89,9 @@ class Store:
             with self._where[0].open_input_stream(self.path(name)) as stream:
                 return bytes(stream.read())
         except FileNotFoundError:
-            raise StateError(f"{self.path(name)} is missing; restore it or use a new directory") from None
+            raise StateError(
+                f"{self.path(name)} is missing; restore it or use a new directory"
+            ) from None
 
     def write_json(self, name: str, value: Any) -> None:
         """A JSON file, atomically."""
@@ -132,4 +134,6 @@ class Store:
                 return pa.memory_map(self.path(name))
             return self._where[0].open_input_file(self.path(name))
         except FileNotFoundError:
-            raise StateError(f"{self.path(name)} is missing; restore it or use a new directory") from None
+            raise StateError(
+                f"{self.path(name)} is missing; restore it or use a new directory"
+            ) from None

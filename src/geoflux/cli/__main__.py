@@ -1,0 +1,5 @@
+"""``python -m geoflux.cli`` is ``geoflux``."""
+
+from geoflux.cli.main import main
+
+main()

@@ -1,0 +1,178 @@
+"""What a person sees while a run goes and when it is over; quiet when piped."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from geoflux.config import Config, seconds
+from geoflux.engine.engine import Manifest
+from geoflux.engine.summary import Summary, latencies
+from geoflux.engine.verify import Verification
+
+_RECENT = 8
+_BARS = " ▁▂▃▄▅▆▇█"
+
+
+class Display:
+    """A live view of a run on a terminal; a line every few seconds elsewhere."""
+
+    def __init__(self, console: Console, config: Config, out: Path) -> None:
+        self._console = console
+        self._config = config
+        self._out = out
+        self._recent: list[Manifest] = []
+        self._totals = {"processed": 0, "matches": 0, "quarantined": 0}
+        self._note = "starting Spark"
+        self._said = 0.0
+        self._started = time.time()
+        self._live: Live | None = None
+
+    def __enter__(self) -> Display:
+        if self._console.is_terminal:
+            self._live = Live(self._view(), console=self._console, refresh_per_second=4)
+            self._live.__enter__()
+        else:
+            self._console.print(f"geoflux: starting Spark; results go to {self._out}")
+        return self
+
+    def __exit__(self, *problem: Any) -> None:
+        if self._live is not None:
+            self._live.__exit__(*problem)
+
+    def say(self, note: str) -> None:
+        """Tell the person something."""
+        self._note = note
+        if self._live is None:
+            self._console.print(f"geoflux: {note}")
+        else:
+            self._live.update(self._view())
+
+    def epoch(self, manifest: Manifest) -> None:
+        """An epoch was committed."""
+        self._recent = [*self._recent, manifest][-_RECENT:]
+        for name in self._totals:
+            self._totals[name] += manifest[name]
+        self._note = manifest["decision"]["reason"]
+        if self._live is not None:
+            self._live.update(self._view())
+        elif time.time() - self._said > 5:
+            self._said = time.time()
+            self._console.print(
+                f"epoch {manifest['epoch']}: {self._totals['processed']:,} events, "
+                f"{self._totals['matches']:,} matches"
+            )
+
+    def _view(self) -> Group:
+        figures = Table.grid(padding=(0, 3))
+        elapsed = time.time() - self._started
+        length = self._config.run.duration
+        of = (
+            f" of {seconds(length):.0f}"
+            if length and self._config.source.kind == "simulate"
+            else ""
+        )
+        figures.add_row("[dim]elapsed", f"{elapsed:.0f}{of} s", "[dim]slots", self._slots())
+        if self._recent:
+            last = self._recent[-1]
+            spent = sum(m["committed"] - m["opened"] for m in self._recent)
+            rate = sum(m["processed"] for m in self._recent) / max(spent, 1e-9)
+            p50, p99 = latencies(self._recent)
+            figures.add_row(
+                "[dim]epoch", f"{last['epoch']:,}", "[dim]queries", f"{last['live_queries']:,}"
+            )
+            figures.add_row(
+                "[dim]events",
+                f"{self._totals['processed']:,}",
+                "[dim]matches",
+                f"{self._totals['matches']:,}",
+            )
+            figures.add_row(
+                "[dim]capacity", f"{rate:,.0f} events/s",
+                "[dim]latency", f"p50 {p50 or 0:.2f} s   p99 {p99 or 0:.2f} s",
+            )  # fmt: skip
+            figures.add_row(
+                "[dim]plan",
+                f"version {last['next_plan']}",
+                "[dim]quarantined",
+                f"{self._totals['quarantined']:,}",
+            )
+        return Group(Text("geoflux", style="bold cyan"), figures, Text(self._note, style="dim"))
+
+    def _slots(self) -> str:
+        """Busy time of every slot in the last epoch as a row of bars."""
+        if not self._recent:
+            return ""
+        busy = [s["busy_seconds"] for s in self._recent[-1]["slots"]]
+        top = max(busy, default=0.0) or 1.0
+        return "".join(_BARS[round(b / top * (len(_BARS) - 1))] for b in busy)
+
+
+def print_summary(console: Console, summary: Summary, out: Path, report: str) -> None:
+    """The table at the end of a run."""
+    table = Table(title="what happened", title_justify="left", show_header=False)
+    table.add_column(style="dim")
+    table.add_column(justify="right")
+    latency = (
+        "-" if summary.latency_p50_seconds is None
+        else f"{summary.latency_p50_seconds:.2f} s / {summary.latency_p99_seconds:.2f} s"
+    )  # fmt: skip
+    rows = [
+        ("epochs", f"{summary.epochs:,}"),
+        ("events received", f"{summary.received:,}"),
+        ("  processed", f"{summary.processed:,}"),
+        ("  quarantined", f"{summary.quarantined:,}"),
+        ("  carried over", f"{summary.carried_out:,}"),
+        ("control records rejected", f"{summary.control_rejected:,}"),
+        ("standing queries", f"{summary.live_queries:,}"),
+        ("matches", f"{summary.matches:,}"),
+        ("throughput while busy", f"{summary.events_per_second:,.0f} events/s"),
+        ("latency p50 / p99", latency),
+        ("busiest slot over mean", "-" if summary.busiest_over_mean is None else f"{summary.busiest_over_mean:.2f}"),
+        ("plan", f"{summary.balance}, {summary.slots} slots, version {summary.plan_version}"),
+    ]  # fmt: skip
+    for name, value in rows:
+        table.add_row(name, value)
+    console.print(table)
+    for code, count in summary.reasons.items():
+        console.print(f"  [yellow]{count:,}[/] quarantined: {code}")
+    console.print(f"results in [bold]{out}[/], report in [bold]{report}[/]")
+
+
+def print_verification(console: Console, found: Verification) -> None:
+    """The verdict of a verification."""
+    table = Table(title="verification", title_justify="left", show_header=False)
+    table.add_column(style="dim")
+    table.add_column(justify="right")
+    for name in ("epochs", "events", "quarantined", "matches", "missing", "duplicate", "extra"):
+        value = getattr(found, name)
+        bad = value and name in ("missing", "duplicate", "extra")
+        table.add_row(name, f"[red]{value:,}[/]" if bad else f"{value:,}")
+    console.print(table)
+    for line in (*found.problems, *found.examples):
+        console.print(f"  [red]{line}[/]")
+    verdict = "[green]every match is right[/]" if found.is_clean else "[red]the run is wrong[/]"
+    console.print(verdict)
+
+
+@contextlib.contextmanager
+def progress_bar(console: Console, title: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar for long work: call it with (done, total)."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task(title, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)

