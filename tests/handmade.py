@@ -31,7 +31,10 @@ def events(count: int, seed: int = 1) -> list[dict[str, Any]]:
     for i in range(count):
         lon, lat = draw.uniform(-180, 180), draw.uniform(-85, 85)
         if i % 5 == 0:
-            lon, lat = draw.choice([-180.0, -10.0, 0.0, 20.0, 170.0, 180.0]), draw.choice([-5.0, 0.0, 30.0])
+            lon, lat = (
+                draw.choice([-180.0, -10.0, 0.0, 20.0, 170.0, 180.0]),
+                draw.choice([-5.0, 0.0, 30.0]),
+            )
         if i % 7 == 0:
             lon, lat = draw.gauss(2, 3), draw.gauss(48, 3)
         out.append(
@@ -45,7 +48,10 @@ def events(count: int, seed: int = 1) -> list[dict[str, Any]]:
 def queries() -> list[dict[str, Any]]:
     """One of everything, with and without filters, and many squares."""
     draw = random.Random(2)
-    hole = [[[-20, 40], [20, 40], [20, 60], [-20, 60], [-20, 40]], [[0, 45], [5, 45], [5, 50], [0, 50], [0, 45]]]
+    hole = [
+        [[-20, 40], [20, 40], [20, 60], [-20, 60], [-20, 40]],
+        [[0, 45], [5, 45], [5, 50], [0, 50], [0, 45]],
+    ]
     shapes = [
         {"type": "rectangle", "west": -10, "south": -5, "east": 20, "north": 30},
         {"type": "rectangle", "west": 170, "south": -5, "east": -170, "north": 30},
@@ -55,17 +61,30 @@ def queries() -> list[dict[str, Any]]:
         {"type": "circle", "lon": 179.9, "lat": 10, "radius_m": 2_000_000},
         {"type": "circle", "lon": 0, "lat": 89, "radius_m": 3_000_000},
         {"type": "Polygon", "coordinates": hole},
-        {"type": "MultiPolygon", "coordinates": [hole, [[[100, 0], [120, 0], [110, 20], [100, 0]]]]},
+        {
+            "type": "MultiPolygon",
+            "coordinates": [hole, [[[100, 0], [120, 0], [110, 20], [100, 0]]]],
+        },
     ]
     for _ in range(40):
         x, y, side = draw.gauss(2, 5), draw.gauss(48, 5), draw.uniform(0.1, 4)
-        shapes.append({"type": "rectangle", "west": x, "south": y, "east": x + side, "north": y + side})
+        shapes.append(
+            {"type": "rectangle", "west": x, "south": y, "east": x + side, "north": y + side}
+        )
     out: list[dict[str, Any]] = []
     for i, given in enumerate(shapes):
         out.append({"op": "register", "id": f"q{i}", "user": "u1", "shape": given})
         for k, where in enumerate(SPEEDS):
             if i < 9 or i % 4 == k:
-                out.append({"op": "register", "id": f"q{i}w{k}", "user": "u2", "shape": given, "where": where})
+                out.append(
+                    {
+                        "op": "register",
+                        "id": f"q{i}w{k}",
+                        "user": "u2",
+                        "shape": given,
+                        "where": where,
+                    }
+                )
         if i < 9:
             out.append({"op": "register", "id": f"q{i}v", "shape": given,
                         "valid_from": 1_700_000_100, "valid_until": "2023-11-14T22:18:20Z"})  # fmt: skip
@@ -116,7 +135,9 @@ def _metres(lon1: float, lat1: float, lon2: float, lat2: float) -> float:
     return 2 * 6_371_008.8 * math.asin(min(1.0, math.sqrt(h)))
 
 
-def write(folder: Path, records: list[dict[str, Any]], rows: list[dict[str, Any]], files: int = 3) -> None:
+def write(
+    folder: Path, records: list[dict[str, Any]], rows: list[dict[str, Any]], files: int = 3
+) -> None:
     """Events as Parquet and NDJSON files, and the control file."""
     (folder / "events").mkdir(parents=True)
     for k in range(files):

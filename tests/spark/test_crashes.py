@@ -27,7 +27,14 @@ SCRIPT = str(Path(__file__).parent / "killed_run.py")
 
 
 def _geoflux(folder: Path, *before: str, **more: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, *before, "run", str(folder / "geofence.toml"), "--out", str(folder / "out")]
+    command = [
+        sys.executable,
+        *before,
+        "run",
+        str(folder / "geofence.toml"),
+        "--out",
+        str(folder / "out"),
+    ]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, **more)
 
 
@@ -52,7 +59,9 @@ def _check(folder: Path) -> None:
     assert [m["epoch"] for m in manifests] == list(range(len(manifests)))
     assert sum(m["received"] for m in manifests) == len(ROWS)
     for m in manifests:
-        assert m["received"] + m["carried_in"] == m["processed"] + m["quarantined"] + m["carried_out"]
+        assert (
+            m["received"] + m["carried_in"] == m["processed"] + m["quarantined"] + m["carried_out"]
+        )
     assert api.verify(out).is_clean
     named = {Path(name).name for m in manifests for name in m["files"]}
     assert {p.name for p in (out / "matches").iterdir()} == {n for n in named if "-s" in n}
@@ -62,7 +71,9 @@ def _check(folder: Path) -> None:
 @pytest.mark.timeout(300)
 def test_an_executor_killed_in_mid_epoch(tmp_path: Path) -> None:
     handmade.write(tmp_path, RECORDS, ROWS, files=4)
-    handmade.toml(tmp_path, 4, more='epoch_events = 300\nmaster = "local-cluster[2,1,1024]"\nmemory = "1g"\n')
+    handmade.toml(
+        tmp_path, 4, more='epoch_events = 300\nmaster = "local-cluster[2,1,1024]"\nmemory = "1g"\n'
+    )
     command = [sys.executable, "-m", "geoflux.cli", "run", str(tmp_path / "geofence.toml"),
                "--out", str(tmp_path / "out")]  # fmt: skip
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:

@@ -110,7 +110,9 @@ def test_a_drained_run_goes_on_when_there_is_more(tmp_path: Path, spark: SparkSe
     assert handmade.matches(tmp_path / "out") == EXPECTED
     assert api.verify(tmp_path / "out").is_clean
     with pytest.raises(ConfigError, match=r"engine\.slots"):
-        api.run(Config.load(handmade.toml(tmp_path, 5), environment={}), tmp_path / "out", spark=spark)
+        api.run(
+            Config.load(handmade.toml(tmp_path, 5), environment={}), tmp_path / "out", spark=spark
+        )
 
 
 def test_no_events_at_all_still_reads_the_control_records(

@@ -132,7 +132,7 @@ def bench_engine(
     as_json: Json = False,
 ) -> None:
     """The engine against plain Spark SQL and against its bare kernel, on the same data."""
-    from geoflux.cli.bench_engine import print_result, run_benchmark
+    from geoflux.bench.engine import print_result, run_benchmark
 
     console = Console(stderr=as_json)
     result = run_benchmark(console, quick)
