@@ -165,7 +165,7 @@ class OutputConfig:
 
     matches: str = setting("rows", "`rows`: one row per match; `counts`: matches per query and "
                            "epoch, for very many queries.", one_of("rows", "counts"))  # fmt: skip
-    compression: str = setting("lz4", "Compression of the Parquet files that are written.",
+    compression: str = setting("snappy", "Compression of the Parquet files that are written.",
                                one_of("none", "snappy", "lz4", "zstd"))  # fmt: skip
     record_input: bool = setting(
         False, "Keep what was received beside the results, so that a run over a DataFrame or over "

@@ -8,10 +8,10 @@ import sys
 import time
 from pathlib import Path
 
-import handmade
 import psutil
 import pytest
 
+import handmade
 from geoflux import api
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.store import Store

@@ -7,12 +7,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import handmade
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+import handmade
 from geoflux import api
 from geoflux.config import Config
 from geoflux.errors import ConfigError, StateError

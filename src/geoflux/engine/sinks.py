@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Any
 
+import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -48,8 +49,7 @@ class ParquetSink:
     def pairs(self, query_ids: pa.Array, query: IntArray, events: Events, event: IntArray) -> None:
         """Matches one by one."""
         assert events.id is not None, "events that are matched one by one carry their ids"
-        used, codes = _compact(query, len(query_ids))
-        ids = pa.DictionaryArray.from_arrays(pa.array(codes), query_ids.take(pa.array(used)))
+        ids = _dictionary(query_ids, query)
         self._write({"query_id": ids, "event_id": events.id.take(pa.array(event))}, int(query.size))
         self.matches += int(query.size)
 
@@ -71,17 +71,35 @@ class ParquetSink:
             self._writer = pq.ParquetWriter(
                 stream, batch.schema, compression=self._task.compression, store_schema=False,
                 use_dictionary=texts, dictionary_pagesize_limit=_DICTIONARY_BYTES,
-                write_statistics=["epoch"],
+                write_statistics=False,
             )  # fmt: skip
         self._writer.write_batch(batch)
 
 
-def _compact(query: IntArray, count: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.int32]]:
+def _dictionary(query_ids: pa.Array, query: IntArray) -> pa.DictionaryArray:
+    """The ids of the pairs' queries, encoded; the dictionary holds hardly more than occurs."""
+    if len(query_ids) > query.size:
+        used, query = compact(query, len(query_ids))
+        query_ids = query_ids.take(pa.array(used))
+    return pa.DictionaryArray.from_arrays(pa.array(query), query_ids)
+
+
+def compact(query: IntArray, count: int) -> tuple[npt.NDArray[np.int32], IntArray]:
     """The queries that occur, and each pair's place among them."""
-    if query.size * 8 < count:
-        used, codes = np.unique(query, return_inverse=True)
-        return used, codes.astype(np.int32)
-    occurs = np.zeros(count, np.bool_)
-    occurs[query] = True
-    place = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
-    return np.flatnonzero(occurs), place[query]
+    place = np.full(count, -1, np.int32)
+    used = np.empty(min(count, query.size), np.int32)
+    codes = np.empty(query.size, np.int32)
+    return used[: _compact(query, place, used, codes)], codes
+
+
+@numba.njit(cache=True)
+def _compact(query: Any, place: Any, used: Any, codes: Any) -> Any:
+    found = 0
+    for i in range(query.size):
+        q = query[i]
+        if place[q] < 0:
+            place[q] = found
+            used[found] = q
+            found += 1
+        codes[i] = place[q]
+    return found

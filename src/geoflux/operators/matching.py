@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from geoflux.plan.plan import Partition
 from geoflux.spatial.grid import Grid
 from geoflux.spatial.space import IntArray
 
-_ROOM = 1 << 21
+_ROOM = 1 << 20
 """Pairs that are listed at a time."""
 
 
@@ -49,6 +50,12 @@ class Work:
 
     checks: int = 0
     refined: int = 0
+
+
+@lru_cache(maxsize=1)
+def _scratch(room: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Arrays that are written over and over: fresh ones would cost a page fault every 4 KB."""
+    return np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int32)
 
 
 class LayerMatcher:
@@ -99,17 +106,17 @@ class LayerMatcher:
         if index.query.size == 0:
             return
         note_entries = index is self.layer.refine
-        room = min(_ROOM, max(1024, 64 * ready.order.size))
+        room = _ROOM
         cursor = (0, 0)
         while cursor[0] < ready.groups[0].size:
-            event, query = np.empty(room, np.int32), np.empty(room, np.int32)
-            entry = np.empty(room if note_entries else 0, np.int32)
+            event, query, entry = _scratch(room)
+            entry = entry if note_entries else entry[:0]
             found, checks, group, at, need = kernels.list_matches(
                 ready.groups, ready.points, index.levels, index.offsets, index.boxes,
                 self._exact, cursor, event, query, entry,
             )  # fmt: skip
             work.checks += int(checks)
             if found:
-                yield event[:found], query[:found], entry[:found]
+                yield event[:found].copy(), query[:found].copy(), entry[:found].copy()
             room = max(room, int(need))
             cursor = (int(group), int(at))

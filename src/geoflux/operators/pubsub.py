@@ -29,7 +29,7 @@ from geoflux.state.store import Store
 
 _FOLD_AFTER = 16
 """Deltas of a partition after which they are folded into one segment."""
-_SMALL = 4096
+_SMALL = 1024
 """Changes that a partition may always carry beside its base."""
 
 Mask = npt.NDArray[np.bool_]

@@ -17,6 +17,7 @@ from geoflux.engine.route import Parcel, route
 from geoflux.engine.source import EventSource, RawBatch, Rejected, Slice
 from geoflux.engine.task import EpochTask, RouteReport, SlotReport
 from geoflux.spark.files import CORRUPT
+from geoflux.spark.warm import settle
 
 _PARCEL = StructType(
     [
@@ -137,6 +138,7 @@ def _plain(call: Callable[[Arrow], Arrow]) -> Callable[[Arrow], Arrow]:
     """Spark asks for a function by name; a callable value has none."""
 
     def stage(rows: Arrow) -> Arrow:
-        return call(rows)
+        yield from call(rows)
+        settle()
 
     return stage

@@ -68,6 +68,7 @@ def build_session(config: EngineConfig, extra: Mapping[str, str] | None = None) 
         "spark.shuffle.compress": "false",
         "spark.shuffle.spill.compress": "false",
         "spark.python.worker.reuse": "true",
+        "spark.python.daemon.module": "geoflux.spark.daemon",
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
         "spark.sql.session.timeZone": "UTC",
