@@ -76,9 +76,11 @@ def run(
     from geoflux.spark.stream import EpochStream, Listener
 
     store = Store(str(out))
-    inputs = _opened_inputs(config, store, events)
+    if store.exists(_RUN):
+        _check_same_run(config_of(out), config, store.root)
     session = spark or (events.sparkSession if events is not None else build_session(config.engine))
     try:
+        inputs = _opened_inputs(config, store, events)
         setting = Setting(config, store, inputs.schema, inputs.control)
         engine = Engine.recovered(setting, lambda: _first_plan(setting, inputs.events))
         rows = _rows(config, inputs, events, session)
@@ -139,9 +141,7 @@ def _rows(config: Config, inputs: Inputs, events: DataFrame | None, session: Spa
 def _opened_inputs(config: Config, store: Store, events: DataFrame | None) -> Inputs:
     """The inputs of a new run, or those of the run that the directory holds."""
     if store.exists(_RUN):
-        noted = store.read_json(_RUN)
-        _check_same_run(Config.restored(noted["config"]), config, store.root)
-        return _noted_inputs(config, store, noted)
+        return _noted_inputs(config, store, store.read_json(_RUN))
     lane = "fast"
     started = time.time()
     if events is not None:

@@ -1,1 +1,1 @@
-"""Balancing: policies that turn observations into plan changes, and static plans to compare with."""
+"""Balancing: policies that turn observations into plan changes, and static plans."""

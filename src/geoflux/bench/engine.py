@@ -7,6 +7,7 @@ a ratio. Every figure is of warm epochs: the first epoch of a run loads the quer
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import tempfile
 from dataclasses import dataclass, replace
@@ -51,8 +52,8 @@ class Sizes:
 
 FULL = Sizes(
     Workload("dense", 1_000_000, 16_000_000, 16, "counts"),
-    Workload("light", 100_000, 8_000_000, 8, "rows"),
-    4_000_000, 1_000_000, 2_000_000, 2_000_000, 30, 25,
+    Workload("light", 100_000, 12_000_000, 12, "rows"),
+    4_000_000, 2_000_000, 2_000_000, 2_000_000, 30, 25,
 )  # fmt: skip
 QUICK = Sizes(
     Workload("dense", 200_000, 6_000_000, 6, "counts"),
@@ -170,14 +171,15 @@ def _breakdown(warm: list[Manifest]) -> dict[str, float]:
     route = sum(m["route_seconds"] for m in warm) / count
     busy = sum(s["busy_seconds"] for m in warm for s in m["slots"]) / count
     job = sum(m["job_seconds"] for m in warm) / count
+    opening = sum(m["open_seconds"] for m in warm) / count
+    spent = [m["committed"] - m["opened"] for m in warm]
     return {
-        "open": sum(m["open_seconds"] for m in warm) / count,
+        "open": opening,
         "route": route / cores,
         "execute": busy / cores,
         "spark": job - (route + busy) / cores,
-        "commit": sum(m["committed"] - m["opened"] - m["open_seconds"] - m["job_seconds"] for m in warm) / count,
-        "between": (warm[-1]["committed"] - warm[0]["opened"]
-                    - sum(m["committed"] - m["opened"] for m in warm)) / max(count - 1, 1),
+        "commit": sum(spent) / count - opening - job,
+        "between": (warm[-1]["committed"] - warm[0]["opened"] - sum(spent)) / max(count - 1, 1),
     }  # fmt: skip
 
 
@@ -195,7 +197,7 @@ def _latency(console: Console, sizes: Sizes, files: Files, folder: Path) -> dict
             stream[0].stop()
 
     api.run(tiny, folder / "tiny", on_epoch=epoch, on_start=stream.append)
-    gaps = sorted(b["committed"] - a["committed"] for a, b in zip(seen[1:], seen[2:], strict=False))
+    gaps = sorted(b["committed"] - a["committed"] for a, b in itertools.pairwise(seen[1:]))
     bodies = sorted(m["committed"] - m["opened"] for m in seen[2:])
     config = _config(files, 1_000_000)
     paced = replace(

@@ -74,10 +74,12 @@ def run_kernel(files: Files, folder: Path) -> KernelResult:
 
 def _write_index(store: Store, count: int) -> None:
     west, south, east, north = query_boxes(count)
-    columns: dict[str, Any] = {name: pa.nulls(count, QUERY_SCHEMA.field(name).type)
-                               for name in ("user", "body", "where", "valid_from", "valid_until")}  # fmt: skip
-    columns |= {"number": np.arange(count), "id": [f"q{q}" for q in range(count)],
-                "kind": np.zeros(count, np.uint8), "x0": west, "y0": south, "x1": east, "y1": north}  # fmt: skip
+    optional = ("user", "body", "where", "valid_from", "valid_until")
+    columns: dict[str, Any] = {n: pa.nulls(count, QUERY_SCHEMA.field(n).type) for n in optional}
+    columns["number"] = np.arange(count)
+    columns["id"] = [f"q{q}" for q in range(count)]
+    columns["kind"] = np.zeros(count, np.uint8)
+    columns |= {"x0": west, "y0": south, "x1": east, "y1": north}
     rows = pa.Table.from_pydict(columns, schema=QUERY_SCHEMA).combine_chunks()
     Layer.build(rows, GRID, WHOLE).write(store, "index.arrow", {})
 

@@ -126,6 +126,8 @@ def print_summary(console: Console, summary: Summary, out: Path, report: str) ->
         "-" if summary.latency_p50_seconds is None
         else f"{summary.latency_p50_seconds:.2f} s / {summary.latency_p99_seconds:.2f} s"
     )  # fmt: skip
+    busiest = summary.busiest_over_mean
+    ratio = "-" if busiest is None else f"{busiest:.2f}"
     rows = [
         ("epochs", f"{summary.epochs:,}"),
         ("events received", f"{summary.received:,}"),
@@ -137,7 +139,7 @@ def print_summary(console: Console, summary: Summary, out: Path, report: str) ->
         ("matches", f"{summary.matches:,}"),
         ("throughput while busy", f"{summary.events_per_second:,.0f} events/s"),
         ("latency p50 / p99", latency),
-        ("busiest slot over mean", "-" if summary.busiest_over_mean is None else f"{summary.busiest_over_mean:.2f}"),
+        ("busiest slot over mean", ratio),
         ("plan", f"{summary.balance}, {summary.slots} slots, version {summary.plan_version}"),
     ]  # fmt: skip
     for name, value in rows:

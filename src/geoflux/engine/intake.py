@@ -164,7 +164,7 @@ def _micros(
     values = _whole(table.column(name))
     kind = values.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        values = _parsed_times(values)
+        values = _parsed_times(values, _UNIT_MICROS[unit])
     elif pa.types.is_timestamp(kind):
         values = values.cast(pa.timestamp("us", kind.tz), safe=False)
     elif pa.types.is_date(kind):
@@ -193,8 +193,9 @@ def _scaled(
     return np.where(known, np.rint(np.where(known, floats, 0)), 0).astype(np.int64), known
 
 
-def _parsed_times(texts: pa.Array) -> pa.Array:
-    """ISO 8601 texts as timestamps; a text without a zone is UTC; null where it is no time."""
+def _parsed_times(texts: pa.Array, factor: float) -> pa.Array:
+    """ISO 8601 texts as timestamps, UTC where they name no zone; a number as text (a column of
+    mixed types holds such) counts as a number; null where it is no time."""
     for kind in (pa.timestamp("us", "UTC"), pa.timestamp("us")):
         try:
             return texts.cast(kind)
@@ -202,7 +203,11 @@ def _parsed_times(texts: pa.Array) -> pa.Array:
             continue
     series = pd.Series(texts.to_numpy(zero_copy_only=False), dtype=object)
     parsed = pd.to_datetime(series, errors="coerce", utc=True, format="ISO8601")
-    return pa.Array.from_pandas(parsed).cast(pa.timestamp("us", "UTC"), safe=False)
+    moments = pa.Array.from_pandas(parsed).cast(pa.timestamp("us", "UTC"), safe=False)
+    numbers = pd.to_numeric(series, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    micros, known = _scaled(pa.array(numbers), factor)
+    instants = pa.array(micros, mask=~known if known is not None else None)
+    return pc.coalesce(moments, instants.cast(pa.timestamp("us", "UTC")))
 
 
 def _explained(

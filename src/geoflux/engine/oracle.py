@@ -77,15 +77,15 @@ class Oracle:
 
     def matches(self, events: Events) -> tuple[pa.Array, pa.Array]:
         """(query ids, event ids) of all matches of a batch; updates the largest event time."""
+        assert events.id is not None
         if len(events) == 0:
-            return pa.array([], pa.string()), pa.array([], pa.string())
+            return pa.array([], pa.string()), events.id
         latest = int(events.time.max())
         self.max_time = latest if self.max_time is None else max(self.max_time, latest)
         queries = list(self._live.values())
         edges = [[q[e] for q in queries] for e in ("x0", "y0", "x1", "y1")]
         boxes = np.array(edges, np.float64).reshape(4, -1)
         names = pa.array([q["id"] for q in queries], pa.string())
-        assert events.id is not None
         event, query = _compare_all(events.x, events.y, boxes)
         kept = self._exact(events, event, query, queries)
         return names.take(pa.array(query[kept])), events.id.take(pa.array(event[kept]))

@@ -7,6 +7,7 @@ sentence, and never stops the stream.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from collections.abc import Mapping
@@ -101,10 +102,8 @@ def parse_table(table: pa.Table, rules: RecordRules) -> Records:
         given = {k: v for k, v in record.items() if v is not None}
         shape = given.get("shape")
         if isinstance(shape, str):
-            try:
+            with contextlib.suppress(ValueError):  # parse_shape says what is wrong with it
                 given["shape"] = json.loads(shape)
-            except ValueError:
-                pass  # parse_shape says what is wrong with it
         elif isinstance(shape, dict):
             given["shape"] = {k: v for k, v in shape.items() if v is not None}
         records.append((given, json.dumps(given, default=str)))

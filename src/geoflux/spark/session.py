@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -17,7 +18,11 @@ from geoflux.config import EngineConfig
 from geoflux.errors import EnvironmentProblem
 
 OLDEST_JAVA = 17
-_INSTALL = "install a Java runtime of version 17 or newer (on Debian: apt-get install openjdk-17-jre-headless)"
+_INSTALL = (
+    "install a Java runtime of version 17 or newer "
+    "(on Debian: apt-get install openjdk-17-jre-headless)"
+)
+_LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
 def java_version() -> int | None:
@@ -61,6 +66,7 @@ def build_session(config: EngineConfig, extra: Mapping[str, str] | None = None) 
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": config.memory,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.sql.adaptive.enabled": "false",

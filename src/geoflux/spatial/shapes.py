@@ -38,7 +38,8 @@ def parse_shape(given: Any, space: Space) -> Shape:
     """A shape from its JSON form.
 
     >>> lonlat = Space("lonlat", -180.0, -90.0, 180.0, 90.0)
-    >>> parse_shape({"type": "rectangle", "west": 170, "south": -5, "east": -170, "north": 5}, lonlat)
+    >>> given = {"type": "rectangle", "west": 170, "south": -5, "east": -170, "north": 5}
+    >>> parse_shape(given, lonlat)
     Shape(kind=0, box=(170.0, -5.0, -170.0, 5.0), body=None)
     """
     if not isinstance(given, Mapping):
