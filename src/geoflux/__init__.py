@@ -1,3 +1,47 @@
-"""Standing location queries over endless spatial streams, on Apache Spark, exactly once."""
+"""Standing location queries over endless spatial streams, on Apache Spark, exactly once.
+
+Over a folder of events, with the settings of a TOML file:
+
+    import geoflux
+    summary = geoflux.run(geoflux.Config.load(Path("geofence.toml")), out="out")
+    assert geoflux.verify("out").is_clean
+
+Over a streaming DataFrame that is there already:
+
+    config = geoflux.Config.from_dict({"control": {"path": "queries.ndjson"}})
+    geoflux.run(config, out="out", events=positions,
+                on_matches=lambda matches, epoch: matches.show())
+
+These four names are all that is public here. They are loaded when first used: a worker imports
+this package with every task and needs none of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from geoflux.api import run, verify
+    from geoflux.config import Config
+    from geoflux.errors import GeofluxError
 
 __version__ = "0.1.0"
+__all__ = ["Config", "GeofluxError", "run", "verify"]
+
+_HOMES = {
+    "Config": "geoflux.config",
+    "GeofluxError": "geoflux.errors",
+    "run": "geoflux.api",
+    "verify": "geoflux.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'geoflux' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

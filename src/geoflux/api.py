@@ -72,7 +72,7 @@ def run(
     where it was. Without ``events`` the settings say where events come from. ``on_start`` gets the
     stream, whose ``stop()`` ends the run after the epoch under way.
     """
-    from geoflux.spark.session import build_session, stop_session
+    from geoflux.spark.session import build_session, stop_session, warm_workers
     from geoflux.spark.stream import EpochStream, Listener
 
     store = Store(str(out))
@@ -80,6 +80,8 @@ def run(
         _check_same_run(config_of(out), config, store.root)
     session = spark or (events.sparkSession if events is not None else build_session(config.engine))
     try:
+        if spark is None and events is None:
+            warm_workers(session)
         inputs = _opened_inputs(config, store, events)
         setting = Setting(config, store, inputs.schema, inputs.control)
         engine = Engine.recovered(setting, lambda: _first_plan(setting, inputs.events))

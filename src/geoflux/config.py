@@ -55,6 +55,7 @@ def one_of(*choices: str) -> Check:
     def check(value: Any) -> str | None:
         return None if value in choices else f"expected one of {', '.join(choices)}"
 
+    check.__doc__ = f"The value is one of {', '.join(f'`{choice}`' for choice in choices)}."
     return check
 
 
@@ -64,7 +65,12 @@ def between(low: float, high: float) -> Check:
     def check(value: Any) -> str | None:
         return None if low <= value <= high else f"expected a number from {low:g} to {high:g}"
 
+    check.__doc__ = f"The value is {_figure(low)} to {_figure(high)}."
     return check
+
+
+def _figure(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
 def duration(value: Any) -> str | None:

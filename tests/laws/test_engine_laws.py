@@ -19,7 +19,7 @@ from geoflux.config import Config
 from geoflux.engine.control_files import ControlFiles
 from geoflux.engine.engine import Engine, Setting
 from geoflux.engine.files import FileEvents
-from geoflux.engine.inline import drain
+from geoflux.engine.inline import drain, run_epoch
 from geoflux.engine.verify import verified
 from geoflux.plan import GridPlan, Merge, Move, ReplicatedPlan, Split
 from geoflux.state.store import Store
@@ -190,6 +190,51 @@ def test_matches_equal_brute_force_on_every_plan_and_through_changes(
         for (query, _), count in results[0].items():
             by_query[query] += count
         assert matches(folder, "counts") == by_query
+
+
+@settings(max_examples=40, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@given(
+    st.lists(records(), min_size=2, max_size=8), events(), st.sampled_from([1, 4]),
+    st.lists(st.integers(0, 99), min_size=1, max_size=8), st.sampled_from(["", "0s", "30s"]),
+    st.sampled_from([(1, 2), (4, 3), (1024, 16)]), st.sets(st.integers(0, 7)),
+)  # fmt: skip
+def test_control_while_it_runs_with_plan_changes_and_restarts(
+    batches: list[list[dict[str, Any]]], rows: list[dict[str, Any]], slots: int,
+    numbers: list[int], lateness: str, limits: tuple[int, int], restarts: set[int],
+) -> None:  # fmt: skip
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("geoflux.operators.pubsub._SMALL", limits[0])
+        patch.setattr("geoflux.operators.pubsub._FOLD_AFTER", limits[1])
+        folder = Path(name)
+        write(folder, [], rows)
+        config = Config.from_dict(
+            {
+                "space": {"grid": [20, 10]}, "source": {"kind": "files", "path": "/"},
+                "engine": {"slots": slots, "lateness": lateness}, "run": {"mode": "follow"},
+            }
+        )  # fmt: skip
+        source = FileEvents(
+            folder / "events.ndjson", folder / "out/source.log", complete=True,
+            types={"lon": pa.float64(), "lat": pa.float64(), "speed": pa.float64(), "kind": pa.string()},
+        )  # fmt: skip
+        end = source.latest(0, None)
+        control = ControlFiles(folder / "queries.ndjson", folder / "out/control.log")
+        setting = Setting(
+            config, Store(str(folder / "out")), source.schema(), control, Shuffling(numbers)
+        )
+        plan = GridPlan.initial(20, 10, slots)
+        engine = Engine.recovered(setting, lambda: plan)
+        for epoch, batch in enumerate(batches):
+            with open(folder / "queries.ndjson", "a") as file:
+                file.writelines(json.dumps(record) + "\n" for record in batch)
+            if epoch in restarts:
+                engine.open(epoch)  # and crash
+                engine = Engine.recovered(setting, lambda: plan)
+            cuts = [end * k // len(batches) for k in (epoch, epoch + 1)]
+            run_epoch(engine, source, epoch, (cuts[0], cuts[1]))
+        report = verified(setting, source)
+        assert report.is_clean, report
+        assert report.events == len(rows)
 
 
 def test_a_broken_index_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

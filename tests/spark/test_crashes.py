@@ -72,7 +72,7 @@ def _check(folder: Path) -> None:
 def test_an_executor_killed_in_mid_epoch(tmp_path: Path) -> None:
     handmade.write(tmp_path, RECORDS, ROWS, files=4)
     handmade.toml(
-        tmp_path, 4, more='epoch_events = 300\nmaster = "local-cluster[2,1,1024]"\nmemory = "1g"\n'
+        tmp_path, 4, more='epoch_events = 300\nmaster = "local-cluster[2,1,2048]"\nmemory = "1g"\n'
     )
     command = [sys.executable, "-m", "geoflux.cli", "run", str(tmp_path / "geofence.toml"),
                "--out", str(tmp_path / "out")]  # fmt: skip

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +89,16 @@ def build_session(config: EngineConfig, extra: Mapping[str, str] | None = None) 
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def warm_workers(spark: SparkSession) -> None:
+    """Have the Python workers started and the first plan compiled before any clock runs."""
+    tasks = default_parallelism(spark)
+    spark.range(0, tasks, 1, tasks).mapInArrow(_pass_on, "id long").collect()
+
+
+def _pass_on(rows: Iterator[Any]) -> Iterator[Any]:
+    yield from rows
 
 
 def default_parallelism(spark: SparkSession) -> int:
