@@ -36,7 +36,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--queries", type=int, default=50, help="squares to register")
     parser.add_argument("--where", default="", help="a predicate that every query asks for")
     parser.add_argument("--verify", action="store_true", help="recompute all by brute force")
-    parser.add_argument("--out", type=Path, help="keep the run's directory here")
+    parser.add_argument("--out", type=Path, help="keep the queries and the run in this folder")
     return parser.parse_args()
 
 
@@ -47,11 +47,11 @@ def main() -> int:
         print("replay_parquet.py: give the PATH of a Parquet file to replay", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory(prefix="replay-") as name:
-        folder = Path(name)
-        out = given.out or folder / "out"
+        folder = given.out or Path(name)
+        folder.mkdir(parents=True, exist_ok=True)
+        out = folder / "run"
         try:
-            config = settings(given, folder)
-            summary = geoflux.run(config, out)
+            summary = geoflux.run(settings(given, folder), out)
         except (geoflux.GeofluxError, OSError) as error:
             print(f"replay_parquet.py: {error}", file=sys.stderr)
             return 2
@@ -72,10 +72,7 @@ def settings(given: argparse.Namespace, folder: Path) -> geoflux.Config:
     path = given.path
     if given.rows:
         path = folder / "events.parquet"
-        with pq.ParquetFile(given.path) as file:
-            first = next(file.iter_batches(given.rows))
-            with pq.ParquetWriter(path, first.schema) as writer:
-                writer.write_batch(first)
+        write_first_rows(given.path, given.rows, path)
     write_queries(given, path, bounds, folder / "queries.ndjson")
     return geoflux.Config.from_dict(
         {
@@ -90,15 +87,25 @@ def settings(given: argparse.Namespace, folder: Path) -> geoflux.Config:
     )  # fmt: skip
 
 
+def write_first_rows(source: Path, rows: int, target: Path) -> None:
+    """The beginning of a file as a file of its own."""
+    with pq.ParquetFile(source) as file, pq.ParquetWriter(target, file.schema_arrow) as writer:
+        for batch in file.iter_batches():
+            writer.write_batch(batch.slice(0, rows))
+            rows -= batch.num_rows
+            if rows <= 0:
+                return
+
+
 def write_queries(given: argparse.Namespace, path: Path, bounds: list[float], target: Path) -> None:
-    """Squares of 1 % of the space's side around rows of the file, so that they lie in its crowds."""
+    """Squares of 1 % of the space's side around rows of the file: they lie where its crowds are."""
     with pq.ParquetFile(path) as file:
         batch = next(file.iter_batches(100_000, columns=[given.lon, given.lat]))
-    points = list(zip(batch.column(given.lon).to_pylist(), batch.column(given.lat).to_pylist()))
+    lons, lats = (batch.column(name).to_pylist() for name in (given.lon, given.lat))
     west, south, east, north = bounds
     inside = [
         (x, y)
-        for x, y in points
+        for x, y in zip(lons, lats, strict=True)
         if x is not None and y is not None and west <= x <= east and south <= y <= north
     ]
     half_x, half_y = (east - west) / 200, (north - south) / 200

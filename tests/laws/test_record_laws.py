@@ -75,31 +75,25 @@ def test_columns_give_what_single_records_give(records: list[dict[str, Any]]) ->
 
 @given(st.lists(plain_records(), min_size=1, max_size=8))
 def test_parquet_gives_what_lines_give(records: list[dict[str, Any]]) -> None:
-    table = pa.Table.from_pylist(
-        [
-            {
-                name: {k: v if k == "type" else float(v) for k, v in value.items()}
-                if name == "shape"
-                else value
-                for name, value in {"shape": None, "where": None, "user": None, **r}.items()
-                if value is not None
-            }
-            for r in records
-        ]
-    )
-    texts = table
-    if "shape" in table.schema.names:
-        shapes = [None if s is None else json.dumps(s) for s in table.column("shape").to_pylist()]
-        texts = table.set_column(table.schema.get_field_index("shape"), "shape", [shapes])
+    rows = [dict.fromkeys(("op", "id", "user", "shape", "where")) | r for r in records]
+    for row in rows:
+        if row["shape"] is not None:
+            row["shape"] = {k: v if k == "type" else float(v) for k, v in row["shape"].items()}
+    table = pa.Table.from_pylist(rows)
+    shapes = [None if row["shape"] is None else json.dumps(row["shape"]) for row in rows]
+    texts = table.set_column(table.schema.get_field_index("shape"), "shape", [shapes])
     from_lines = parse_lines(lines_of(records), RULES)
     assert same(parse_table(table, RULES), from_lines)
     assert same(parse_table(texts, RULES), from_lines)
 
 
+EVIL = st.sampled_from(
+    [10**400, -(10**400), 1e305, -1e303, "\ud800", "", None, True, 1.5, [], {}, "2020-13-01"]
+)
 ANYTHING = st.recursive(
     st.one_of(
         st.none(), st.booleans(), st.integers(), st.floats(), st.text(st.characters(), max_size=6),
-        st.sampled_from([10**400, -(10**400), 1e305, "\ud800", "register", "Polygon", "circle"]),
+        st.sampled_from(["register", "Polygon", "circle"]),
     ),
     lambda inner: st.one_of(
         st.lists(inner, max_size=3),
@@ -120,20 +114,28 @@ def spoilt_records(draw: st.DrawFn) -> Any:
             "circle": {"type": "circle", "lon": 1, "lat": 1, "radius_m": 1},
             "Polygon": {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [0, 1], [0, 0]]]},
         }[draw(st.sampled_from(["rectangle", "circle", "Polygon"]))]
-        return record | {"shape": shape | {draw(st.sampled_from(sorted(shape))): draw(ANYTHING)}}
-    return record | {name: draw(ANYTHING)}
+        return record | {
+            "shape": shape | {draw(st.sampled_from(sorted(shape))): draw(EVIL | ANYTHING)}
+        }
+    return record | {name: draw(EVIL | ANYTHING)}
+
+
+def usable(line: bytes) -> bool:
+    """One line, and not ``null``: that may end the process, so a test of its own looks at it."""
+    return b"\n" not in line and line.strip() != b"" and b"null" not in line[:12]
 
 
 LINES = st.one_of(
     st.builds(lambda r: lines_of([r])[0], plain_records()),
-    st.builds(lambda r: lines_of([r])[0], st.one_of(spoilt_records(), ANYTHING)),
+    st.builds(lambda r: lines_of([r])[0], spoilt_records()),
+    st.builds(lambda r: lines_of([r])[0], ANYTHING),
     st.binary(min_size=1, max_size=20),
     st.builds(
         lambda r, cut: lines_of([r])[0][: max(cut, 1)], plain_records(), st.integers(1, 60)
     ),
     st.builds(lambda r, bad: lines_of([r])[0].replace(b'"', b'"' + bad, 4), plain_records(),
               st.binary(min_size=1, max_size=2)),
-).filter(lambda line: b"\n" not in line and line.strip())  # fmt: skip
+).filter(usable)  # fmt: skip
 
 
 @settings(max_examples=300)

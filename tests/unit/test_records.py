@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from datetime import UTC, datetime
 from typing import Any
 
@@ -53,13 +55,25 @@ def row_of(**fields: Any) -> dict[str, Any]:
         b'"text"',
         b"[1, 2]",
         b"17",
-        b"null",
+        b"true",
         b"{} {}",
         b"\xff\xfe",
     ],
 )
 def test_what_is_no_json_object_is_malformed(line: bytes) -> None:
     assert codes(parsed(line)) == ["malformed_json"]
+
+
+def test_null_is_malformed_and_ends_nothing() -> None:
+    """In a process of its own: Arrow's reader takes the whole process along (its issue 47409)."""
+    code = (
+        "import sys; sys.path[:] = " + repr(sys.path) + "\n"
+        "import test_records as t\n"
+        "found = t.parsed('null', t.registration())\n"
+        "assert t.codes(found) == ['malformed_json'] and len(found.rows) == 1, found\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (done.returncode, done.stderr)
 
 
 @pytest.mark.parametrize("op", [None, "Register", "delete", 3, ["register"], {"register": 1}])
@@ -189,9 +203,12 @@ def test_an_empty_where_asks_for_nothing() -> None:
 @pytest.mark.parametrize("name", ["valid_from", "valid_until"])
 @pytest.mark.parametrize(
     "time",
-    ["yesterday", "2023-13-01", "", True, [1], float("nan"), float("inf"), 1e14, 1e303, -1e305]
-    + [10**400, -(10**30)],
-)
+    [
+        "yesterday", "2023-13-01", "", True, [1], float("nan"), float("inf"), 1e14, 1e303, -1e305,
+        10**400, -(10**30),
+    ],
+    ids=lambda given: repr(given)[:20],
+)  # fmt: skip
 def test_a_bad_time(name: str, time: Any) -> None:
     assert codes(parsed(registration(**{name: time}))) == ["bad_time"]
 

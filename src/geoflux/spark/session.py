@@ -58,17 +58,16 @@ def build_session(config: EngineConfig, extra: Mapping[str, str] | None = None) 
     check_java()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     cores = os.cpu_count() or 2
+    master = config.master or f"local[{cores}]"
     settings = {
-        "spark.master": config.master or f"local[{cores}]",
+        **(_only_this_machine() if master.startswith("local") else {}),
+        "spark.master": master,
         "spark.app.name": "geoflux",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": config.memory,
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.shuffle.partitions": str(cores),
         "spark.shuffle.compress": "false",
@@ -78,7 +77,7 @@ def build_session(config: EngineConfig, extra: Mapping[str, str] | None = None) 
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "1024",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.streaming.metricsEnabled": "false",
+        "spark.sql.streaming.pollingDelay": "100ms",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.streaming.minBatchesToRetain": "100",
         **(extra or {}),
@@ -89,6 +88,12 @@ def build_session(config: EngineConfig, extra: Mapping[str, str] | None = None) 
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def _only_this_machine() -> dict[str, str]:
+    """Nothing listens beyond this machine unless a cluster is asked for."""
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    return {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
 
 def warm_workers(spark: SparkSession) -> None:

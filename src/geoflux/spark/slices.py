@@ -7,7 +7,9 @@ worker that routes reads the rows itself. The source is handed over pickled, as 
 from __future__ import annotations
 
 import base64
+import os
 import pickle
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -60,6 +62,11 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         first, last = max(int(start["position"]), 0), int(end["position"])
         found = self._source.slices(first, last, self._tasks)
         return [_Pieces([(p.stream, p.start, p.stop)]) for p in found]
+
+    def stop(self) -> None:
+        """Spark calls this when it has hung up as well; then nobody is left to hear of it."""
+        if isinstance(sys.exc_info()[1], EOFError):
+            os._exit(0)
 
     def read(self, partition: InputPartition) -> Iterator[tuple[int, int, int]]:
         assert isinstance(partition, _Pieces)

@@ -58,7 +58,7 @@ class EpochStream:
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._problem: BaseException | None = None
-        self._position = 0
+        self._position = 0 if engine.last is None else engine.manifest(engine.last)["position"]
 
     def run(
         self, drain: bool, epoch_events: int, epoch_seconds: float = 0.0,
@@ -124,13 +124,14 @@ class EpochStream:
         begun = time.time()
         if isinstance(self._events, DataFrame):
             slots, routes = run_job(rows, task, RouteRows(task))
-            about: dict[str, Any] = {"arrivals": None}
+            about: dict[str, Any] = {"arrivals": None, "position": 0}
         else:
             slots, routes = run_job(rows, task, RouteSlices(task, self._events))
             pieces = [piece for r in routes for piece in r.slices]
             span = self._events.span(pieces) if pieces else (self._position, self._position)
             self._position = max(self._position, span[1])
-            about = {"arrivals": self._events.arrivals(*span) if pieces else None}
+            arrivals = self._events.arrivals(*span) if pieces else None
+            about = {"arrivals": arrivals, "position": self._position}
         about["job_seconds"] = time.time() - begun
         about["open_seconds"] = begun - opened.started
         manifest = self._engine.commit(opened, slots, routes, about)

@@ -1,0 +1,73 @@
+"""The scripts of the tutorials, as a reader runs them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def _run(folder: Path, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(EXAMPLES / script), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=180, cwd=folder)
+
+
+def _taxis(path: Path, rows: int) -> None:
+    """Positions around San Francisco, ten a second, one of them in the ocean."""
+    draw = np.random.default_rng(3)
+    lon, lat = draw.normal(-122.42, 0.02, rows), draw.normal(37.77, 0.02, rows)
+    lon[5] = -150.0
+    micros = 1_211_000_000_000_000 + np.arange(rows) * 100_000
+    table = {"lon": lon, "lat": lat, "ts": pa.array(micros, pa.timestamp("us", "UTC"))}
+    pq.write_table(pa.table(table), path)
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(200)
+def test_the_geofence_tutorial(tmp_path: Path) -> None:
+    done = _run(tmp_path, "geofence.py")
+    assert done.returncode == 0, done.stderr[-2000:]
+    lines = done.stdout.splitlines()
+    assert lines[-1].startswith("verified ")
+    assert lines[-1].endswith(" matches: 0 missing, 0 duplicate, 0 wrong")
+    seen = [line.split()[0] for line in lines[lines.index(f"{'query':<20}{'matches':>8}") + 1 :]]
+    assert seen[:5] == ["centre", "centre-after-noon", "outskirts", "station", "suburbs"]
+    reasons = ("unknown_column", "duplicate_id", "bad_coordinates", "outside_space")
+    for reason in reasons:
+        assert sum(reason in line for line in lines) == 1
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(200)
+def test_the_replay_tutorial(tmp_path: Path) -> None:
+    _taxis(tmp_path / "taxis.parquet", 3000)
+    done = _run(
+        tmp_path, "replay_parquet.py", "taxis.parquet", "--id", "@position", "--time", "ts",
+        "--bounds=-123.2,37,-121.2,38.5", "--rows", "2000", "--speed", "100", "--verify",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    lines = done.stdout.splitlines()
+    assert "1,999 processed, 1 quarantined" in lines[0]
+    assert "quarantined as outside_space: 1" in lines
+    assert lines[-1].endswith(" matches: 0 missing, 0 duplicate, 0 wrong")
+
+
+def test_the_replay_needs_a_path_and_says_so(tmp_path: Path) -> None:
+    done = _run(tmp_path, "replay_parquet.py")
+    assert done.returncode == 2
+    assert done.stderr == "replay_parquet.py: give the PATH of a Parquet file to replay\n"
+
+
+def test_a_wrong_setting_of_the_replay_is_a_sentence(tmp_path: Path) -> None:
+    _taxis(tmp_path / "taxis.parquet", 10)
+    done = _run(tmp_path, "replay_parquet.py", "taxis.parquet", "--bounds=5,5,1,1")
+    assert done.returncode == 2
+    assert "space.bounds" in done.stderr
+    assert "Traceback" not in done.stderr
