@@ -27,7 +27,7 @@ from geoflux.engine.control import read_records
 from geoflux.engine.control_files import ControlFiles
 from geoflux.engine.engine import AnyPlan, Engine, Manifest, Setting
 from geoflux.engine.files import FileEvents
-from geoflux.engine.intake import EventColumns, Intake
+from geoflux.engine.intake import POSITION_ID, EventColumns, Intake
 from geoflux.engine.records import RecordRules
 from geoflux.engine.source import ControlSource, EventSource
 from geoflux.engine.summary import Summary, summarised
@@ -76,6 +76,7 @@ def run(
     from geoflux.spark.stream import EpochStream, Listener
 
     store = Store(str(out))
+    config = _checked_lane(config, events is not None)
     if store.exists(_RUN):
         _check_same_run(config_of(out), config, store.root)
     session = spark or (events.sparkSession if events is not None else build_session(config.engine))
@@ -118,7 +119,7 @@ def verify(out: str | Path, progress: Callable[[int, int], None] | None = None) 
             "output.record_input = true"
         )
     setting = Setting(config, store, inputs.schema, inputs.control)
-    return verified(setting, inputs.events if noted["lane"] == "fast" else None, progress)
+    return verified(setting, None if config.output.record_input else inputs.events, progress)
 
 
 def config_of(out: str | Path) -> Config:
@@ -127,6 +128,27 @@ def config_of(out: str | Path) -> Config:
     if not store.exists(_RUN):
         raise StateError(f"{out} holds no run; give the directory that geoflux run wrote")
     return Config.restored(store.read_json(_RUN)["config"])
+
+
+def _checked_lane(config: Config, has_frame: bool) -> Config:
+    """The settings with the source that is really used; what a lane cannot do is refused."""
+    if has_frame:
+        config = replace(config, source=replace(config.source, kind="dataframe"))
+    problems = []
+    if config.source.kind == "dataframe" and not has_frame:
+        problems.append('source.kind = "dataframe": give the DataFrame to geoflux.run(events=...)')
+    general = config.engine.lane == "general" and config.source.kind == "files"
+    if (has_frame or general) and config.source.id == POSITION_ID:
+        problems.append(
+            f'source.id = "{POSITION_ID}": rows of a DataFrame have no position; name a column'
+        )
+    if has_frame and config.engine.balance == "history":
+        problems.append(
+            'engine.balance = "history": a DataFrame cannot be sampled beforehand; use "uniform"'
+        )
+    if problems:
+        raise ConfigError.of(problems)
+    return config
 
 
 def _rows(config: Config, inputs: Inputs, events: DataFrame | None, session: SparkSession) -> Any:
@@ -150,7 +172,9 @@ def _opened_inputs(config: Config, store: Store, events: DataFrame | None) -> In
         from pyspark.sql.pandas.types import to_arrow_schema
 
         lane = "dataframe"
-        inputs = Inputs(None, _control_files(config, store), to_arrow_schema(events.schema))
+        inputs = Inputs(
+            None, _control_files(config, store), to_arrow_schema(events.schema, timezone="UTC")
+        )
     else:
         inputs = _configured_inputs(config, store, started)
         if config.engine.lane == "general":

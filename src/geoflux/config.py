@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 import os
 import re
 import tomllib
@@ -109,8 +110,10 @@ class SpaceConfig:
 class SourceConfig:
     """Where events come from, and what their columns are called there."""
 
-    kind: str = setting("simulate", "`simulate`, or `files` for a folder of Parquet or NDJSON.",
-                        one_of("simulate", "files"))  # fmt: skip
+    kind: str = setting(
+        "simulate", "`simulate`, `files` for a folder of Parquet or NDJSON, or `dataframe` for a "
+        "streaming DataFrame that is handed to `geoflux.run`.",
+        one_of("simulate", "files", "dataframe"))  # fmt: skip
     path: str = setting("", "Folder (or one file) of events; needed by `files`.")
     format: str = setting("auto", "`auto` goes by the file's ending.",
                           one_of("auto", "parquet", "ndjson"))  # fmt: skip
@@ -251,8 +254,7 @@ class Config:
         """Settings from nested tables; every mistake in one :class:`ConfigError`."""
         problems: list[str] = []
         config = _build(cls, values, "", problems)
-        if not problems:
-            problems += _across(config)
+        problems += _across(config)
         if problems:
             raise ConfigError.of(problems)
         return typing.cast(Config, config)
@@ -351,6 +353,7 @@ def _build(cls: Any, values: Any, where: str, problems: list[str]) -> Any:
     if not isinstance(values, Mapping):
         problems.append(f"[{where}] is {values!r}; expected a table of settings")
         return None
+    before = len(problems)
     hints = get_type_hints(cls)
     known = {f.name: f for f in fields(cls)}
     prefix = f"{where}." if where else ""
@@ -365,7 +368,9 @@ def _build(cls: Any, values: Any, where: str, problems: list[str]) -> Any:
             continue
         hint = hints[name]
         if dataclasses.is_dataclass(hint):
-            built[name] = _build(hint, values[name], f"{prefix}{name}", problems)
+            section = _build(hint, values[name], f"{prefix}{name}", problems)
+            if section is not None:  # else its default stands in, so that the rest can be judged
+                built[name] = section
             continue
         given = values[name]
         value, problem = _convert(hint, given, f"{prefix}{name}", problems)
@@ -375,7 +380,7 @@ def _build(cls: Any, values: Any, where: str, problems: list[str]) -> Any:
         if problem is not None:
             problems.append(f"{prefix}{name} = {given!r}: {problem}")
         built[name] = value
-    return None if problems else cls(**built)
+    return cls(**built) if not where or len(problems) == before else None
 
 
 def _convert(hint: Any, value: Any, where: str, problems: list[str]) -> tuple[Any, str | None]:
@@ -409,7 +414,9 @@ def _across(config: Config) -> list[str]:
     """Mistakes that show only when several settings are read together."""
     problems = []
     west, south, east, north = config.space.bounds
-    if not (west < east and south < north):
+    if not math.isfinite((east - west) + (north - south)):
+        problems.append(f"space.bounds = {list(config.space.bounds)}: expected finite numbers")
+    elif not (west < east and south < north):
         problems.append(
             f"space.bounds = {list(config.space.bounds)}: expected west < east and south < north"
         )

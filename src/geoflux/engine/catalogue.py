@@ -99,7 +99,7 @@ class Catalogue:
         """Records that share an id (or a hash) one after another; returns places that ended."""
         ids = records.rows.column("id").take(pa.array(rows)).to_pylist()
         pending: dict[str, int | None] = {}
-        ended: list[int] = []
+        ended: set[int] = set()
         for row, name in zip(rows, ids, strict=True):
             place = int(live[row])
             if name not in pending:
@@ -119,8 +119,8 @@ class Catalogue:
                 comes[pending[name]] = False
                 pending[name] = None
             else:
-                ended.append(place)
-        return np.array(ended, np.int64)
+                ended.add(place)
+        return np.array(sorted(ended), np.int64)
 
     def absorb(self, segment: str) -> None:
         """Take over a committed segment of changes: first what ended, then what came."""

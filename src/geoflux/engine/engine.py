@@ -64,7 +64,7 @@ class Setting:
     @property
     def control_is_fixed(self) -> bool:
         """Whether control files are read to their end before the first event, and never again."""
-        return self.config.run.mode == "drain" and self.config.source.kind == "files"
+        return self.config.run.mode == "drain" and self.config.source.kind != "simulate"
 
     @property
     def lateness_micros(self) -> int | None:
@@ -137,6 +137,8 @@ class Engine:
         self._policy_state = manifest["policy"]
         self.catalogue = rebuilt(self._setting.store, manifest["catalogue"])
         self.catalogue.next_number = manifest["next_number"]
+        self.catalogue.columns |= set(manifest["where_columns"])
+        self.catalogue.has_validity |= manifest["has_validity"]
 
     @property
     def plan(self) -> AnyPlan:
@@ -274,6 +276,7 @@ class Engine:
             self.catalogue = rebuilt(self._setting.store, [name])
             self.catalogue.next_number = catalogue.next_number
             self.catalogue.columns = catalogue.columns
+            self.catalogue.has_validity = catalogue.has_validity
         return list(self.catalogue.segments)
 
     def _manifest(
@@ -295,6 +298,8 @@ class Engine:
             "control": self._control,
             "catalogue": segments,
             "next_number": self.catalogue.next_number,
+            "where_columns": sorted(self.catalogue.columns),
+            "has_validity": self.catalogue.has_validity,
             "live_queries": len(self.catalogue),
             "registered": opened.intent["registered"],
             "ended": opened.intent["ended"],

@@ -172,9 +172,9 @@ class FileEvents:
         first, last = (self._arrival(at, begun) for at in (start, stop - 1))
         return first, max(first, last)
 
-    def total(self) -> int:
-        """The positions given so far; more may come."""
-        return self._log.end()
+    def total(self) -> int | None:
+        """The end of what is there, when it is complete; otherwise nobody knows."""
+        return self._log.end() if self.complete else None
 
     def _arrival(self, position: int, begun: Mapping[str, float]) -> float:
         [(entry, _, _)] = self._log.pieces(position, position + 1)

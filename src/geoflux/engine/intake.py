@@ -30,6 +30,7 @@ _SENTENCES = {
     "missing_id": "the event has no id",
 }
 _CODES = tuple(_SENTENCES)
+_ZONED, _ZONELESS = pa.timestamp("us", "UTC"), pa.timestamp("us")
 POSITION_ID = "@position"
 RAW = "@raw"
 
@@ -59,9 +60,12 @@ class EventColumns:
         """The type of event ids in the results: whole numbers stay numbers, all else is text."""
         if self.id == POSITION_ID:
             return pa.int64()
-        if self.id in schema.names and pa.types.is_integer(schema.field(self.id).type):
-            return pa.int64()
-        return pa.string()
+        kind = schema.field(self.id).type if self.id in schema.names else pa.string()
+        return (
+            pa.int64()
+            if pa.types.is_integer(kind) and not pa.types.is_uint64(kind)
+            else pa.string()
+        )
 
 
 @dataclass(frozen=True)
@@ -117,7 +121,7 @@ class Intake:
             return pa.nulls(len(table), self.id_type), None
         ids = _whole(table.column(self.columns.id))
         if ids.type != self.id_type:
-            ids = ids.cast(self.id_type, safe=False)
+            ids = _converted(ids, self.id_type)
         return ids, None if ids.null_count == 0 else pc.is_valid(ids).to_numpy(zero_copy_only=False)
 
     def _further(self, table: pa.Table) -> dict[str, pa.Array]:
@@ -164,8 +168,8 @@ def _micros(
     values = _whole(table.column(name))
     kind = values.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        values = _parsed_times(values, _UNIT_MICROS[unit])
-    elif pa.types.is_timestamp(kind):
+        return _parsed_times(values, _UNIT_MICROS[unit])
+    if pa.types.is_timestamp(kind):
         values = values.cast(pa.timestamp("us", kind.tz), safe=False)
     elif pa.types.is_date(kind):
         values = values.cast(pa.timestamp("us"))
@@ -173,41 +177,79 @@ def _micros(
         return _scaled(values, _UNIT_MICROS[unit])
     else:
         return nowhere
-    micros = values.cast(pa.int64())
-    known = None
-    if micros.null_count:
-        known = pc.is_valid(micros).to_numpy(zero_copy_only=False)
-        micros = micros.fill_null(0)
-    return micros.to_numpy(), known
+    return _known(values.cast(pa.int64()))
+
+
+def _known(micros: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_] | None]:
+    if micros.null_count == 0:
+        return micros.to_numpy(), None
+    return micros.fill_null(0).to_numpy(), pc.is_valid(micros).to_numpy(zero_copy_only=False)
 
 
 def _scaled(
     values: pa.Array, factor: float
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_] | None]:
-    if pa.types.is_integer(values.type) and values.null_count == 0 and factor >= 1:
-        whole = values.cast(pa.int64(), safe=False).to_numpy()
-        if np.abs(whole).max(initial=0) < 2**62 / factor:
+    whole_numbers = pa.types.is_integer(values.type) and not pa.types.is_uint64(values.type)
+    if whole_numbers and values.null_count == 0 and factor >= 1:
+        whole, most = values.cast(pa.int64()).to_numpy(), 2**62 / factor
+        if whole.size and -most < whole.min() and whole.max() < most:
             return whole * np.int64(factor), None
     floats = values.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy() * factor
     known = np.isfinite(floats) & (np.abs(floats) < 2**62)
     return np.where(known, np.rint(np.where(known, floats, 0)), 0).astype(np.int64), known
 
 
-def _parsed_times(texts: pa.Array, factor: float) -> pa.Array:
-    """ISO 8601 texts as timestamps, UTC where they name no zone; a number as text (a column of
-    mixed types holds such) counts as a number; null where it is no time."""
-    for kind in (pa.timestamp("us", "UTC"), pa.timestamp("us")):
+def _parsed_times(
+    texts: pa.Array, factor: float
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_] | None]:
+    """ISO 8601 texts as microseconds, UTC where they name no zone; a number as text (a column of
+    mixed types holds such) counts as a number. What a text means never depends on the others."""
+    for kind in (_ZONED, _ZONELESS):
         try:
-            return texts.cast(kind)
+            return _known(texts.cast(kind).cast(pa.int64()))
         except pa.ArrowInvalid:
             continue
-    series = pd.Series(texts.to_numpy(zero_copy_only=False), dtype=object)
-    parsed = pd.to_datetime(series, errors="coerce", utc=True, format="ISO8601")
-    moments = pa.Array.from_pandas(parsed).cast(pa.timestamp("us", "UTC"), safe=False)
+    micros, known = np.zeros(len(texts), np.int64), np.zeros(len(texts), np.bool_)
+    there = pc.is_valid(texts).to_numpy(zero_copy_only=False)
+    has_zone = pc.match_substring_regex(texts, r"[Tt ].*([Zz]|[+-]\d\d(:?\d\d)?)$").fill_null(False)
+    zoned = has_zone.to_numpy(zero_copy_only=False)
+    for kind, which in ((_ZONED, there & zoned), (_ZONELESS, there & ~zoned)):
+        _parse_into(texts, kind, np.flatnonzero(which), micros, known)
+    rest = np.flatnonzero(there & ~known)
+    series = pd.Series(texts.take(pa.array(rest)).to_numpy(zero_copy_only=False), dtype=object)
     numbers = pd.to_numeric(series, errors="coerce").to_numpy(np.float64, na_value=np.nan)
-    micros, known = _scaled(pa.array(numbers), factor)
-    instants = pa.array(micros, mask=~known if known is not None else None)
-    return pc.coalesce(moments, instants.cast(pa.timestamp("us", "UTC")))
+    micros[rest], good = _scaled(pa.array(numbers), factor)
+    known[rest] = True if good is None else good
+    return micros, known
+
+
+def _parse_into(
+    texts: pa.Array, kind: pa.DataType, rows: npt.NDArray[np.int64],
+    micros: npt.NDArray[np.int64], known: npt.NDArray[np.bool_],
+) -> None:  # fmt: skip
+    """Parse what can be parsed, halving around what cannot."""
+    if rows.size == 0:
+        return
+    try:
+        micros[rows] = texts.take(pa.array(rows)).cast(kind).cast(pa.int64()).to_numpy()
+        known[rows] = True
+    except pa.ArrowInvalid:
+        if rows.size > 1:
+            half = rows.size // 2
+            _parse_into(texts, kind, rows[:half], micros, known)
+            _parse_into(texts, kind, rows[half:], micros, known)
+
+
+def _converted(ids: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Ids in the type of the results; null where a number is asked for and it is none."""
+    try:
+        return ids.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
+        values = ids.to_pylist()
+    if pa.types.is_string(kind):
+        return pa.array([None if v is None else str(v) for v in values], kind)
+    whole = [v if isinstance(v, int) and -(2**63) <= v < 2**63 else None for v in values]
+    return pa.array(whole, kind)
 
 
 def _explained(

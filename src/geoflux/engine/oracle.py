@@ -130,9 +130,9 @@ def _inside(space: Space, query: dict[str, Any], x: Any, y: Any) -> npt.NDArray[
         circle = np.tile(np.array(circle_of(query["body"])), (x.size, 1))
         return within_circle(space, x, y, circle)
     if query["kind"] == POLYGON:
-        found: npt.NDArray[np.bool_] = shapely.intersects(
-            shapely.from_wkb(query["body"]), shapely.points(x, y)
-        )
+        polygon = shapely.from_wkb(query["body"])
+        shapely.prepare(polygon)
+        found: npt.NDArray[np.bool_] = shapely.intersects_xy(polygon, x, y)
         return found
     return np.ones(x.size, np.bool_)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -33,6 +32,8 @@ REGISTER, TERMINATE = 0, 1
 _FIELDS = {"op", "id", "user", "shape", "where", "valid_from", "valid_until"}
 _EDGES = ("west", "south", "east", "north")
 _LONGEST_ID = 1000
+_FARTHEST = 9e12
+"""Seconds from 1970 that can still be told in microseconds."""
 
 _FAST_SCHEMA = pa.schema(
     [
@@ -75,8 +76,7 @@ class RecordRules:
 
 def parse_lines(lines: list[bytes], rules: RecordRules) -> Records:
     """Records from JSON lines."""
-    longest = max((len(line) for line in lines), default=0)
-    if longest <= rules.max_bytes:
+    if all(_is_plain(line, rules.max_bytes) for line in lines):
         table = _fast_table(b"\n".join(lines), len(lines))
         if table is not None:
             found = _from_columns(table, rules)
@@ -88,7 +88,7 @@ def parse_lines(lines: list[bytes], rules: RecordRules) -> Records:
 def parse_table(table: pa.Table, rules: RecordRules) -> Records:
     """Records from columns (Parquet); ``shape`` is a struct or its JSON as text."""
     try:
-        fast = table.select([n for n in table.schema.names if n in _FIELDS])
+        fast = _as_written(table.select([n for n in table.schema.names if n in _FIELDS]))
         for field in _FAST_SCHEMA:
             if field.name not in fast.schema.names:
                 fast = fast.append_column(field.name, pa.nulls(len(table), field.type))
@@ -110,14 +110,48 @@ def parse_table(table: pa.Table, rules: RecordRules) -> Records:
     return _one_by_one(records, rules)
 
 
+def _as_written(table: pa.Table) -> pa.Table:
+    """The columns, if their types are what a record has; a cast must not make them so."""
+    for field in table.schema:
+        kind = field.type
+        if field.name == "shape":
+            good = pa.types.is_struct(kind) and all(
+                _is_text(part.type) if part.name == "type" else _is_number(part.type)
+                for part in kind
+            )
+        else:
+            good = _is_text(kind) or pa.types.is_null(kind)
+        if not good:
+            raise ValueError(f"{field.name} is {kind}")
+    return table
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_floating(kind) or pa.types.is_integer(kind)
+
+
+def _is_plain(line: bytes, max_bytes: int) -> bool:
+    """Whether a line looks like one object: Arrow joins or splits lines that do not, and falls
+    over a bare ``null``."""
+    line = line.strip()
+    return len(line) <= max_bytes and line[:1] == b"{" and line[-1:] == b"}"
+
+
 def _fast_table(block: bytes, count: int) -> pa.Table | None:
     try:
+        block.decode()
         table = pajson.read_json(
             pa.BufferReader(block),
             pajson.ReadOptions(block_size=max(len(block) + 1, 1 << 16)),
             pajson.ParseOptions(explicit_schema=_FAST_SCHEMA, unexpected_field_behavior="error"),
         )
-    except pa.ArrowInvalid:
+    except (pa.ArrowInvalid, UnicodeDecodeError):
         return None
     return table if len(table) == count else None
 
@@ -168,7 +202,24 @@ def _from_columns(table: pa.Table, rules: RecordRules) -> Records | None:
         "valid_from": pa.nulls(count, pa.int64()), "valid_until": pa.nulls(count, pa.int64()),
     }  # fmt: skip
     rows = pa.Table.from_pydict(wanted, schema=QUERY_SCHEMA)
+    if not is_register.all():
+        rows = _without_terminated(rows, is_register)
     return Records(np.where(is_register, REGISTER, TERMINATE).astype(np.uint8), rows, [])
+
+
+def _without_terminated(rows: pa.Table, is_register: npt.NDArray[np.bool_]) -> pa.Table:
+    """Of a termination only the id counts, whatever else was written."""
+    for index, field in enumerate(QUERY_SCHEMA):
+        if field.name in ("user", "where"):
+            kept = pc.if_else(
+                pa.array(is_register), rows.column(index), pa.scalar(None, field.type)
+            )
+        elif field.name in ("x0", "y0", "x1", "y1"):
+            kept = pa.array(np.where(is_register, rows.column(index).to_numpy(), 0.0))
+        else:
+            continue
+        rows = rows.set_column(index, field, kept)
+    return rows
 
 
 def _good_boxes(edges: Mapping[str, Any], space: Space) -> npt.NDArray[np.bool_]:
@@ -190,9 +241,11 @@ def _decoded(line: bytes, max_bytes: int) -> tuple[Any, str]:
         detail = f"the record has {len(line)} bytes; expected at most {max_bytes}"
         return RejectedRecord("oversized_record", detail), text[:1000]
     try:
-        return json.loads(line), text
+        record = json.loads(line)
+        json.dumps(record, ensure_ascii=False).encode()  # half a surrogate pair is no text
     except (ValueError, RecursionError) as error:
         return RejectedRecord("malformed_json", f"the line is not JSON: {error}"), text
+    return record, text
 
 
 def _one_by_one(records: list[tuple[Any, str]], rules: RecordRules) -> Records:
@@ -259,10 +312,8 @@ def _instant(given: Any, name: str) -> int | None:
     if isinstance(given, datetime):
         moment = given if given.tzinfo else given.replace(tzinfo=UTC)
         return _microseconds(moment)
-    if isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given):
-        micros = round(given * 1_000_000)
-        if abs(micros) < 2**63:
-            return micros
+    if isinstance(given, int | float) and not isinstance(given, bool) and abs(given) < _FARTHEST:
+        return round(given * 1_000_000)
     if isinstance(given, str):
         try:
             moment = datetime.fromisoformat(given)

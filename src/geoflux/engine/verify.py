@@ -174,7 +174,8 @@ def _compare(
 
 def _coded(bags: list[pa.ChunkedArray]) -> tuple[list[npt.NDArray[np.int32]], pa.Array]:
     """Several columns in one code, and what each code stands for."""
-    both = pa.chunked_array([c.cast(pa.string()) for bag in bags for c in bag.chunks], pa.string())
+    kind = bags[0].type if bags[0].type == bags[1].type else pa.string()
+    both = pa.chunked_array([c.cast(kind) for bag in bags for c in bag.chunks], kind)
     encoded = both.combine_chunks().dictionary_encode()
     codes = encoded.indices.to_numpy(zero_copy_only=False)
     cut = len(bags[0])

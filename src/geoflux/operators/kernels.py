@@ -12,6 +12,8 @@ from typing import Any
 import numba
 import numpy as np
 
+EASTERN_PART = -3
+"""Lower tick that marks the part of a wrapping box which lies east of the antimeridian."""
 _FEW_EVENTS = 12
 """With fewer events in a cell the loop runs over the cell's rectangles instead."""
 
@@ -48,14 +50,14 @@ def sort_by_cell(cells: Any, cell_count: int) -> Any:
 
 
 @numba.njit(cache=True, inline="always")
-def _exactly_inside(x: Any, y: Any, q: Any, x1_tick: Any, exact: Any, top_tick: Any) -> bool:
+def _exactly_inside(x: Any, y: Any, q: Any, x0_tick: Any, exact: Any) -> bool:
     """The comparison with the coordinates as given; a box with west > east has two parts."""
     west, south, east, north = exact[0][q], exact[1][q], exact[2][q], exact[3][q]
     if y < south or y > north:
         return False
     if west <= east:
         return west <= x <= east
-    return x >= west if x1_tick >= top_tick else x <= east
+    return x <= east if x0_tick == EASTERN_PART else x >= west
 
 
 @numba.njit(cache=True)
@@ -71,7 +73,6 @@ def count_matches(
     group_cells, group_offsets, width = groups
     tx, ty, px, py = events
     bx0, by0, bx1, by1, bq = boxes
-    top = np.int32(2**31 - 2)
     checks = np.int64(0)
     buffer = np.zeros(1024, np.int32)
     for g in range(group_cells.size):
@@ -100,9 +101,7 @@ def count_matches(
                             if (x0 < x) & (x < x1) & (y0 < y) & (y < y1):
                                 sure += np.int32(1)
                             elif (x0 <= x) & (x <= x1) & (y0 <= y) & (y <= y1):
-                                sure += np.int32(
-                                    _exactly_inside(px[i], py[i], bq[j], x1, exact, top)
-                                )
+                                sure += np.int32(_exactly_inside(px[i], py[i], bq[j], x0, exact))
                     counts[bq[j]] += sure
             else:
                 size = stop - start
@@ -126,7 +125,7 @@ def count_matches(
                             if (
                                 (x0 <= x) & (x <= x1) & (y0 <= y) & (y <= y1)
                                 and not ((x0 < x) & (x < x1) & (y0 < y) & (y < y1))
-                                and _exactly_inside(px[i], py[i], bq[k], x1, exact, top)
+                                and _exactly_inside(px[i], py[i], bq[k], x0, exact)
                             ):  # fmt: skip
                                 buffer[j] += np.int32(1)
                 for j in range(size):
@@ -149,7 +148,6 @@ def list_matches(
     group_cells, group_offsets, width = groups
     tx, ty, px, py = events
     bx0, by0, bx1, by1, bq = boxes
-    top = np.int32(2**31 - 2)
     checks = np.int64(0)
     room = out_event.size
     note_entries = out_entry.size > 0
@@ -178,7 +176,7 @@ def list_matches(
                     maybe = (bx0[j] <= x) & (x <= bx1[j]) & (by0[j] <= y) & (y <= by1[j])
                     sure = (bx0[j] < x) & (x < bx1[j]) & (by0[j] < y) & (y < by1[j])
                     if maybe != sure:
-                        maybe = _exactly_inside(px[i], py[i], bq[j], bx1[j], exact, top)
+                        maybe = _exactly_inside(px[i], py[i], bq[j], bx0[j], exact)
                     out_event[k] = i
                     out_query[k] = bq[j]
                     if note_entries:

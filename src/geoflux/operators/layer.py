@@ -18,6 +18,7 @@ import shapely
 from geoflux.operators import queries
 from geoflux.operators.cover import Cover, cover_circles, cover_polygons
 from geoflux.operators.index import ALWAYS, Buckets, CellIndex, Entries
+from geoflux.operators.kernels import EASTERN_PART
 from geoflux.plan.plan import Partition
 from geoflux.spatial.grid import CellRanges, Grid
 from geoflux.spatial.shapes import CIRCLE, POLYGON, RECTANGLE, circle_of
@@ -94,7 +95,7 @@ def _ticks(space: Space, row: IntArray, edges: list[FloatArray], count: int) -> 
     x1, y1 = space.ticks_x(edges[2]), space.ticks_y(edges[3])
     if row.size > count:
         eastern = np.arange(count, row.size)
-        x0[eastern] = -1
+        x0[eastern] = EASTERN_PART
         x1[row[eastern]] = TICKS + 1
     return Entries(np.empty(0, np.int64), x0, y0, x1, y1, row)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -104,6 +104,11 @@ class GridPlan:
         _overlap(*table, *edges, counts, offsets, places)
         return Overlaps(offsets, places)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what can be made again: a plan travels with every task."""
+        kept = {f.name for f in fields(self)}
+        return {name: value for name, value in self.__dict__.items() if name in kept}
+
     def partition(self, partition_id: int) -> Partition:
         """The partition with an id, or :class:`KeyError`."""
         for p in self.partitions:
@@ -180,12 +185,12 @@ class GridPlan:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> GridPlan:
         """The plan that :meth:`to_dict` wrote."""
-        fields = {k: v for k, v in values.items() if k != "kind"}
+        given = {k: v for k, v in values.items() if k != "kind"}
         for name in ("partitions", "retired"):
-            fields[name] = tuple(
-                Partition(**{**p, "parents": tuple(p["parents"])}) for p in fields[name]
+            given[name] = tuple(
+                Partition(**{**p, "parents": tuple(p["parents"])}) for p in given[name]
             )
-        return cls(**fields)
+        return cls(**given)
 
 
 @numba.njit(cache=True)

@@ -131,7 +131,10 @@ def _number(given: Mapping[str, Any], key: str) -> float:
     value = given.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _invalid(f"{key} is {_short(value)}; expected a number")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
     if not math.isfinite(number):
         raise _invalid(f"{key} is {number}; expected a finite number")
     return number

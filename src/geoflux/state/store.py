@@ -59,10 +59,12 @@ class Store:
         return bool(kind != pafs.FileType.NotFound)
 
     def names(self, folder: str) -> list[str]:
-        """The files directly in a folder, sorted; none where there is no such folder."""
+        """The files directly in a folder, sorted; none where there is no such folder. What a crash
+        left half written (its name starts with a dot) is no file."""
         selector = pafs.FileSelector(self.path(folder), allow_not_found=True)
         infos = self._where[0].get_file_info(selector)
-        return sorted(i.base_name for i in infos if i.type == pafs.FileType.File)
+        files = (i.base_name for i in infos if i.type == pafs.FileType.File)
+        return sorted(name for name in files if not name.startswith("."))
 
     def make_folder(self, name: str) -> None:
         """Make sure that a folder is there."""
