@@ -181,9 +181,7 @@ def test_a_planar_space_does_not_wrap() -> None:
     assert found.rows.column("x1").to_pylist() == [600.0]
 
 
-@pytest.mark.parametrize(
-    "where", ["speed >", "speed > 'fast", "(speed > 1", 5, True, ["x"], "\ud800"]
-)
+@pytest.mark.parametrize("where", ["speed >", "speed > 'fast", "(speed > 1", 5, True, ["x"]])
 def test_a_bad_where(where: Any) -> None:
     assert codes(parsed(registration(where=where))) == ["bad_where"]
 

@@ -209,6 +209,7 @@ def _parsed_times(
             return _known(texts.cast(kind).cast(pa.int64()))
         except pa.ArrowInvalid:
             continue
+    texts = pc.replace_substring_regex(texts, r"(\.\d{6})\d+", r"\1")  # beyond microseconds
     micros, known = np.zeros(len(texts), np.int64), np.zeros(len(texts), np.bool_)
     there = pc.is_valid(texts).to_numpy(zero_copy_only=False)
     has_zone = pc.match_substring_regex(texts, r"[Tt ].*([Zz]|[+-]\d\d(:?\d\d)?)$").fill_null(False)
