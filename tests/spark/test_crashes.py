@@ -38,7 +38,7 @@ def _geoflux(folder: Path, *before: str, **more: str) -> subprocess.CompletedPro
     return subprocess.run(command, capture_output=True, text=True, timeout=120, **more)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_killed_at_every_point_and_started_again(tmp_path: Path) -> None:
     handmade.write(tmp_path, RECORDS, ROWS, files=4)
     handmade.toml(tmp_path, 3, more="epoch_events = 100\nmemory = '1g'\n")
