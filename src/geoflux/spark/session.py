@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from geoflux.config import EngineConfig
@@ -112,13 +113,18 @@ def default_parallelism(spark: SparkSession) -> int:
 
 
 def stop_session(spark: SparkSession) -> None:
-    """Stop the session and its JVM, also where the JVM is gone already."""
+    """Stop the session and its JVM, also where the JVM is gone already; the next session of this
+    process starts a JVM of its own, with its own memory."""
     gateway: Any = spark.sparkContext._gateway
     with contextlib.suppress(Exception):  # a JVM that is gone cannot be stopped again
         spark.stop()
+    with contextlib.suppress(Exception):
+        gateway.shutdown()
     process = getattr(gateway, "proc", None)
     if process is not None:
         with contextlib.suppress(OSError):
             process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(10)
+    SparkContext._gateway = None
+    SparkContext._jvm = None
