@@ -66,6 +66,15 @@ def test_a_text_that_is_no_shape(text: str) -> None:
     assert found.rows.column("id").to_pylist() == ["b"]
 
 
+def test_a_text_nested_at_any_depth_is_no_crash() -> None:
+    for depth in [*range(880, 1010), 100_000]:
+        deep = "[" * depth + "]" * depth
+        shape = '{"type": "Polygon", "coordinates": ' + deep + "}"
+        found = parsed(op=["register"] * 2, id=["a", "b"], shape=[shape, json.dumps(BOX)])
+        assert len(found.rejected) == 1, depth
+        assert found.rows.column("id").to_pylist() == ["b"]
+
+
 def test_struct_polygons() -> None:
     ring = [[0.0, 0.0], [4.0, 0.0], [4.0, 4.0], [0.0, 0.0]]
     found = parsed(shape=[{"type": "Polygon", "coordinates": [ring]}])

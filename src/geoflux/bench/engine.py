@@ -25,6 +25,7 @@ from geoflux.bench.spark_sql import run_sql
 from geoflux.config import Config
 from geoflux.engine.engine import Manifest
 from geoflux.engine.summary import latencies
+from geoflux.spark.session import build_session, stop_session, warm_workers
 from geoflux.state.store import Store
 
 _SLOTS = 8
@@ -56,9 +57,9 @@ FULL = Sizes(
     4_000_000, 2_000_000, 2_000_000, 12_000_000, 30, 25,
 )  # fmt: skip
 QUICK = Sizes(
-    Workload("dense", 200_000, 6_000_000, 6, "counts"),
-    Workload("light", 100_000, 2_500_000, 5, "rows"),
-    2_000_000, 500_000, 1_000_000, 2_500_000, 8, 8,
+    Workload("dense", 100_000, 2_000_000, 4, "counts"),
+    Workload("light", 50_000, 1_000_000, 4, "rows"),
+    1_000_000, 500_000, 500_000, 1_000_000, 6, 6,
 )  # fmt: skip
 
 
@@ -197,7 +198,9 @@ def _latency(console: Console, sizes: Sizes, files: Files, folder: Path) -> dict
         if len(seen) > sizes.overhead_epochs:
             stream[0].stop()
 
-    api.run(tiny, folder / "tiny", on_epoch=epoch, on_start=stream.append)
+    spark = build_session(tiny.engine)
+    warm_workers(spark)
+    api.run(tiny, folder / "tiny", spark=spark, on_epoch=epoch, on_start=stream.append)
     gaps = sorted(b["committed"] - a["committed"] for a, b in itertools.pairwise(seen[1:]))
     bodies = sorted(m["committed"] - m["opened"] for m in seen[2:])
     config = _config(files, 1_000_000)
@@ -206,7 +209,9 @@ def _latency(console: Console, sizes: Sizes, files: Files, folder: Path) -> dict
         source=replace(config.source, speed=1.0),
         run=replace(config.run, duration=f"{sizes.latency_seconds}s"),
     )
-    paced_epochs = _run(paced, folder / "paced")
+    paced_epochs: list[Manifest] = []
+    api.run(paced, folder / "paced", spark=spark, on_epoch=paced_epochs.append)
+    stop_session(spark)
     half = [m for m in paced_epochs[len(paced_epochs) // 2 :] if m["processed"]]
     p50, p99 = latencies(half)
     return {

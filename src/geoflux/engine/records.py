@@ -102,12 +102,20 @@ def parse_table(table: pa.Table, rules: RecordRules) -> Records:
         given = {k: v for k, v in record.items() if v is not None}
         shape = given.get("shape")
         if isinstance(shape, str):
-            with contextlib.suppress(ValueError):  # parse_shape says what is wrong with it
+            with contextlib.suppress(ValueError, RecursionError):  # said below
                 given["shape"] = json.loads(shape)
         elif isinstance(shape, dict):
             given["shape"] = {k: v for k, v in shape.items() if v is not None}
-        records.append((given, json.dumps(given, default=str)))
+        records.append((given, _as_text(given)))
     return _one_by_one(records, rules)
+
+
+def _as_text(record: dict[str, Any]) -> str:
+    """A record for the quarantine, however deep it is nested."""
+    try:
+        return json.dumps(record, default=str)
+    except (ValueError, RecursionError):
+        return str({k: v for k, v in record.items() if k != "shape"})
 
 
 def _as_written(table: pa.Table) -> pa.Table:

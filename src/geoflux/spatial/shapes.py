@@ -82,10 +82,10 @@ def _circle(given: Mapping[str, Any], space: Space) -> Shape:
 
 
 def _polygon(given: Mapping[str, Any], space: Space) -> Shape:
-    text = json.dumps({"type": given["type"], "coordinates": given.get("coordinates")})
     try:
+        text = json.dumps({"type": given["type"], "coordinates": given.get("coordinates")})
         polygon = shapely.force_2d(shapely.from_geojson(text))
-    except (shapely.errors.GEOSException, TypeError, ValueError) as error:
+    except (shapely.errors.GEOSException, TypeError, ValueError, RecursionError) as error:
         raise _invalid(f"the coordinates are no {given['type']}: {_first_line(error)}") from None
     if polygon is None or polygon.is_empty:
         raise _invalid(f"the {given['type']} is empty")
