@@ -281,6 +281,13 @@ def test_an_oversized_record() -> None:
     assert len(huge.rejected[0].row) <= 1000
 
 
+@pytest.mark.parametrize("beside", [[], ["junk"]], ids=["alone", "beside"])
+def test_blanks_around_a_record_count_whatever_stands_beside_it(beside: list[str]) -> None:
+    rules = RecordRules(LONLAT, SCHEMA, 200)
+    wide = b" " * 100 + json.dumps(registration()).encode() + b" " * 100
+    assert codes(parsed(wide, *beside, rules=rules))[:1] == ["oversized_record"]
+
+
 def test_a_record_over_two_lines_is_two_malformed_lines_whatever_follows() -> None:
     lines = [
         b'{"op":"terminate",',

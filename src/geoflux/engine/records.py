@@ -147,8 +147,8 @@ def _is_number(kind: pa.DataType) -> bool:
 def _is_plain(line: bytes, max_bytes: int) -> bool:
     """Whether a line looks like one object: Arrow joins or splits lines that do not, and falls
     over a bare ``null``."""
-    line = line.strip()
-    return len(line) <= max_bytes and line[:1] == b"{" and line[-1:] == b"}"
+    text = line.strip()
+    return len(line) <= max_bytes and text[:1] == b"{" and text[-1:] == b"}"
 
 
 def _fast_table(block: bytes, count: int) -> pa.Table | None:
