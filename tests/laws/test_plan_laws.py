@@ -103,10 +103,13 @@ def test_initial_plan_halves_the_largest(columns: int, rows: int, slots: int) ->
     slots = min(slots, columns * rows)
     plan = GridPlan.initial(columns, rows, slots)
     assert sorted(p.slot for p in plan.partitions) == list(range(slots))
-    areas = [p.cells for p in plan.partitions]
     assert plan.raster.min() >= 0
-    if columns == rows == 64:
-        assert max(areas) <= 2 * min(areas)
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3, 5, 8, 22, 30])
+def test_no_partition_of_the_initial_plan_is_more_than_twice_another(slots: int) -> None:
+    areas = [p.cells for p in GridPlan.initial(64, 64, slots).partitions]
+    assert max(areas) <= 2 * min(areas)
 
 
 def test_a_split_outside_the_partition_and_an_unknown_slot_are_refused() -> None:

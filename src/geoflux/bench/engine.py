@@ -8,6 +8,7 @@ a ratio. Every figure is of warm epochs: the first epoch of a run loads the quer
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 import tempfile
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from geoflux.bench.kernel import run_kernel
 from geoflux.bench.memory import peak_memory
 from geoflux.bench.spark_sql import run_sql
 from geoflux.config import Config
+from geoflux.engine.catalogue import rebuilt
 from geoflux.engine.engine import Manifest
 from geoflux.engine.summary import latencies
 from geoflux.spark.session import build_session, stop_session, warm_workers
@@ -163,13 +165,13 @@ def _bytes_per_query(out: Path, manifest: Manifest) -> float:
     """Segments that partitions map, index included, and the driver's catalogue, per live query."""
     store = Store(str(out))
     mapped = {ref[1] for refs in manifest["refs"].values() for ref in refs}
-    catalogue = 16 * manifest["live_queries"]
+    catalogue = rebuilt(store, manifest["catalogue"]).nbytes
     return (sum(store.size(name) for name in mapped) + catalogue) / manifest["live_queries"]
 
 
 def _breakdown(warm: list[Manifest]) -> dict[str, float]:
     """Mean seconds of an epoch by stage; route and execute are the sum over tasks by cores."""
-    count, cores = len(warm), 2
+    count, cores = len(warm), os.cpu_count() or 1
     route = sum(m["route_seconds"] for m in warm) / count
     busy = sum(s["busy_seconds"] for m in warm for s in m["slots"]) / count
     job = sum(m["job_seconds"] for m in warm) / count
