@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -89,7 +90,8 @@ def _executor_at_work(driver: psutil.Process, out: Path) -> psutil.Process:
     while time.time() < deadline:
         if any((out / "epochs/intents").glob("*1.json")):
             for child in driver.children(recursive=True):
-                if "CoarseGrainedExecutorBackend" in " ".join(child.cmdline()):
-                    return child
+                with contextlib.suppress(psutil.NoSuchProcess):  # ended while we were looking
+                    if "CoarseGrainedExecutorBackend" in " ".join(child.cmdline()):
+                        return child
         time.sleep(0.002)
     raise AssertionError("no executor was seen at work")

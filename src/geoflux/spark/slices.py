@@ -65,7 +65,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def stop(self) -> None:
         """Spark calls this when it has hung up as well; then nobody is left to hear of it."""
-        if isinstance(sys.exc_info()[1], EOFError):
+        if isinstance(sys.exc_info()[1], EOFError | ConnectionError):
             os._exit(0)
 
     def read(self, partition: InputPartition) -> Iterator[tuple[int, int, int]]:
