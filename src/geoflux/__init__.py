@@ -12,7 +12,11 @@ Over a streaming DataFrame that is there already:
     geoflux.run(config, out="out", events=positions,
                 on_matches=lambda matches, epoch: matches.show())
 
-These four names are all that is public here. They are loaded when first used: a worker imports
+About the events that a run retains, while it goes on or afterwards:
+
+    geoflux.snapshot("out", {"where": "speed > 30", "aggregate": {"functions": ["count"]}}).rows
+
+These six names are all that is public here. They are loaded when first used: a worker imports
 this package with every task and needs none of them.
 """
 
@@ -22,17 +26,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from geoflux.api import run, verify
+    from geoflux.api import run, snapshot, verify
     from geoflux.config import Config
+    from geoflux.engine.snapshot_reader import Snapshots
     from geoflux.errors import GeofluxError
 
 __version__ = "0.1.0"
-__all__ = ["Config", "GeofluxError", "run", "verify"]
+__all__ = ["Config", "GeofluxError", "Snapshots", "run", "snapshot", "verify"]
 
 _HOMES = {
     "Config": "geoflux.config",
     "GeofluxError": "geoflux.errors",
+    "Snapshots": "geoflux.engine.snapshot_reader",
     "run": "geoflux.api",
+    "snapshot": "geoflux.api",
     "verify": "geoflux.api",
 }
 

@@ -1,4 +1,4 @@
-"""geoflux from Python: run a stream, verify a run.
+"""geoflux from Python: run a stream, verify a run, ask about the events it retains.
 
     import geoflux
     geoflux.run(geoflux.Config.load(Path("geofence.toml")), out="out")
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,19 +22,23 @@ import numpy as np
 import pyarrow as pa
 
 from geoflux.balance.history import Sample, history_plan
-from geoflux.config import Config, seconds
+from geoflux.config import Config
+from geoflux.engine.answers import Answer
 from geoflux.engine.control import read_records
 from geoflux.engine.control_files import ControlFiles
-from geoflux.engine.engine import AnyPlan, Engine, Manifest, Setting
+from geoflux.engine.engine import AnyPlan, Engine, Manifest
 from geoflux.engine.files import FileEvents
 from geoflux.engine.intake import POSITION_ID, EventColumns, Intake
-from geoflux.engine.records import RecordRules
+from geoflux.engine.record_rules import RecordRules
+from geoflux.engine.setting import Setting
+from geoflux.engine.snapshot_reader import Snapshots
 from geoflux.engine.source import ControlSource, EventSource
 from geoflux.engine.summary import Summary, summarised
 from geoflux.engine.verify import Verification, verified
 from geoflux.errors import ConfigError, StateError
 from geoflux.operators.queries import boxes_as_parts
 from geoflux.plan import GridPlan, ReplicatedPlan
+from geoflux.settings import seconds
 from geoflux.state.store import Store
 from geoflux.workload import Scenario, SimulatedControl, Simulator
 
@@ -43,7 +47,7 @@ if TYPE_CHECKING:
 
 _RUN = "run.json"
 _FIXED = ("space", "source.kind", "source.path", "control.path", "engine.slots", "output.matches",
-          "simulate")  # fmt: skip
+          "retention.columns", "simulate")  # fmt: skip
 _DEFAULT_SIMULATION_SECONDS = 30.0
 _LOOK_SECONDS = 0.5
 
@@ -73,7 +77,7 @@ def run(
     stream, whose ``stop()`` ends the run after the epoch under way.
     """
     from geoflux.spark.session import build_session, stop_session, warm_workers
-    from geoflux.spark.stream import EpochStream, Listener
+    from geoflux.spark.stream import EpochStream, Listener, Pace
 
     store = Store(str(out))
     config = _checked_lane(config, events is not None)
@@ -94,11 +98,12 @@ def run(
         simulated = config.source.kind == "simulate" and events is None
         paced = (simulated and config.simulate.paced) or config.source.speed > 0
         stream.run(
-            drain=config.run.mode == "drain" and not paced,
-            epoch_events=config.engine.epoch_events,
-            epoch_seconds=config.engine.epoch_seconds,
-            deadline=None if limit is None or simulated else time.time() + limit,
-        )
+            Pace(
+                config.run.mode == "drain", paced, config.engine.epoch_events,
+                config.engine.epoch_seconds, setting.idle_seconds or 0.0,
+                None if limit is None or simulated else time.time() + limit,
+            )
+        )  # fmt: skip
     finally:
         if spark is None and events is None:
             stop_session(session)
@@ -120,6 +125,15 @@ def verify(out: str | Path, progress: Callable[[int, int], None] | None = None) 
         )
     setting = Setting(config, store, inputs.schema, inputs.control)
     return verified(setting, None if config.output.record_input else inputs.events, progress)
+
+
+def snapshot(out: str | Path, query: Mapping[str, Any]) -> Answer:
+    """Ask once about the events that a run retains; :class:`Snapshots` stays ready for more.
+
+    ``query`` has what a ``snapshot`` record has: ``shape``, ``where``, ``from``, ``to``,
+    ``aggregate``, ``nearest``; all optional. The run may be stopped or going on.
+    """
+    return Snapshots(out).ask(query)
 
 
 def config_of(out: str | Path) -> Config:

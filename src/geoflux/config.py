@@ -7,89 +7,17 @@ Every setting has a default, a range and one sentence; the reference page is gen
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 import os
-import re
 import tomllib
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_type_hints
 
 from geoflux.errors import ConfigError
-
-Check = Callable[[Any], str | None]
-
-_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_UNIT_NAMES = {
-    "microsecond": "us", "millisecond": "ms", "second": "s", "sec": "s", "minute": "m", "min": "m",
-    "hour": "h", "day": "d",
-}  # fmt: skip
-
-
-def seconds(text: str) -> float:
-    """A duration such as ``90s``, ``5 minutes`` or ``1h30m`` in seconds.
-
-    >>> seconds("1h30m"), seconds("250 ms"), seconds("5 minutes")
-    (5400.0, 0.25, 300.0)
-    """
-    total, rest = 0.0, text.strip()
-    if not rest:
-        raise ValueError(f"{text!r} is not a duration; write for example 90s, 5 minutes or 1h30m")
-    while rest:
-        found = re.match(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*", rest)
-        unit = found and (_UNIT_NAMES.get(found[2].lower().rstrip("s"), found[2].lower()))
-        if not found or unit not in _UNITS:
-            raise ValueError(
-                f"{text!r} is not a duration; write for example 90s, 5 minutes or 1h30m"
-            )
-        total += float(found[1]) * _UNITS[unit]
-        rest = rest[found.end() :]
-    return total
-
-
-def one_of(*choices: str) -> Check:
-    """The value is one of a few words."""
-
-    def check(value: Any) -> str | None:
-        return None if value in choices else f"expected one of {', '.join(choices)}"
-
-    check.__doc__ = f"The value is one of {', '.join(f'`{choice}`' for choice in choices)}."
-    return check
-
-
-def between(low: float, high: float) -> Check:
-    """The value is a number in a closed range."""
-
-    def check(value: Any) -> str | None:
-        return None if low <= value <= high else f"expected a number from {low:g} to {high:g}"
-
-    check.__doc__ = f"The value is {_figure(low)} to {_figure(high)}."
-    return check
-
-
-def _figure(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
-
-
-def duration(value: Any) -> str | None:
-    """The value is a duration, or empty for none."""
-    try:
-        if value:
-            seconds(value)
-    except ValueError as error:
-        return str(error)
-    return None
-
-
-def setting(default: Any, doc: str, check: Check | None = None) -> Any:
-    """A field of a section: its default, its sentence for the reference, its range."""
-    metadata = {"doc": doc, "check": check}
-    if isinstance(default, list | dict):
-        return field(default_factory=lambda: default, metadata=metadata)
-    return field(default=default, metadata=metadata)
+from geoflux.settings import amount, between, build, duration, one_of, seconds, setting
 
 
 @dataclass(frozen=True)
@@ -158,6 +86,13 @@ class EngineConfig:
         "", "How late events may come: the watermark is the largest event time less this. Empty: "
         "one minute in `follow`; in `drain` a query never ends before all events are in.",
         duration)  # fmt: skip
+    idle: str = setting(
+        "", "How long a source may be silent before event time goes on without it, at the pace of "
+        "the clock, so that windows close. Empty: it waits for the next event.",
+        duration)  # fmt: skip
+    close_at_end: bool = setting(
+        True, "When `drain` has read everything, close the windows that are still open; false "
+        "leaves them open for the next run into the same directory.")  # fmt: skip
     master: str = setting("", "Spark master; empty: `local[N]` with N the cores of this machine.")
     memory: str = setting("2g", "Memory of the Spark driver's JVM, as Spark writes it.")
     history_events: int = setting(
@@ -166,6 +101,25 @@ class EngineConfig:
     history_queries: int = setting(
         200_000, "Queries that `history` looks at before it fixes its plan.", between(1, 1 << 31)
     )
+
+
+@dataclass(frozen=True)
+class RetentionConfig:
+    """Which events are kept to be asked about later; with all limits empty, none."""
+
+    time: str = setting("", "Keep events this long in event time (`1 hour`).", duration)
+    events: int = setting(
+        0, "Keep at least this many of the newest events, whole segments at a time; 0: no limit.",
+        between(0, 1 << 50))  # fmt: skip
+    bytes: str = setting(
+        "", "Keep at most this much (`2 GB`), whole segments at a time.", amount)  # fmt: skip
+    columns: tuple[str, ...] = setting(
+        (), "Columns to keep beside place, time and id; empty: all of them.")  # fmt: skip
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anything is kept."""
+        return bool(self.time or self.events or self.bytes)
 
 
 @dataclass(frozen=True)
@@ -241,6 +195,7 @@ class Config:
     source: SourceConfig = field(default_factory=SourceConfig)
     control: ControlConfig = field(default_factory=ControlConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
+    retention: RetentionConfig = field(default_factory=RetentionConfig)
     output: OutputConfig = field(default_factory=OutputConfig)
     run: RunConfig = field(default_factory=RunConfig)
     simulate: SimulateConfig = field(default_factory=SimulateConfig)
@@ -253,7 +208,7 @@ class Config:
     def from_dict(cls, values: Mapping[str, Any]) -> Config:
         """Settings from nested tables; every mistake in one :class:`ConfigError`."""
         problems: list[str] = []
-        config = _build(cls, values, "", problems)
+        config = build(cls, values, "", problems)
         problems += _across(config)
         if problems:
             raise ConfigError.of(problems)
@@ -263,7 +218,7 @@ class Config:
     def restored(cls, values: Mapping[str, Any]) -> Config:
         """Settings that were written down with a run; they were checked when it started."""
         problems: list[str] = []
-        config = _build(cls, values, "", problems)
+        config = build(cls, values, "", problems)
         if problems:
             raise ConfigError.of(problems)
         return typing.cast(Config, config)
@@ -349,67 +304,6 @@ def _from_text(section: str, key: str, text: str) -> Any:
         return text
 
 
-def _build(cls: Any, values: Any, where: str, problems: list[str]) -> Any:
-    if not isinstance(values, Mapping):
-        problems.append(f"[{where}] is {values!r}; expected a table of settings")
-        return None
-    before = len(problems)
-    hints = get_type_hints(cls)
-    known = {f.name: f for f in fields(cls)}
-    prefix = f"{where}." if where else ""
-    for name in values:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {prefix}{near[0]}?" if near else f"known: {', '.join(known)}"
-            problems.append(f"{prefix}{name} is not a setting; {hint}")
-    built = {}
-    for name, spec in known.items():
-        if name not in values:
-            continue
-        hint = hints[name]
-        if dataclasses.is_dataclass(hint):
-            section = _build(hint, values[name], f"{prefix}{name}", problems)
-            if section is not None:  # else its default stands in, so that the rest can be judged
-                built[name] = section
-            continue
-        given = values[name]
-        value, problem = _convert(hint, given, f"{prefix}{name}", problems)
-        check = spec.metadata.get("check")
-        if problem is None and check is not None:
-            problem = check(value)
-        if problem is not None:
-            problems.append(f"{prefix}{name} = {given!r}: {problem}")
-        built[name] = value
-    return cls(**built) if not where or len(problems) == before else None
-
-
-def _convert(hint: Any, value: Any, where: str, problems: list[str]) -> tuple[Any, str | None]:
-    if hint is bool:
-        return (value, None) if isinstance(value, bool) else (value, "expected true or false")
-    if hint is int:
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        return (value, None) if whole else (value, "expected a whole number")
-    if hint is float:
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        return (float(value), None) if number else (value, "expected a number")
-    if hint is str:
-        return (value, None) if isinstance(value, str) else (value, "expected a text in quotes")
-    items = get_args(hint)
-    if len(items) == 2 and items[1] is Ellipsis:
-        if not isinstance(value, list | tuple):
-            return value, "expected a list of tables"
-        return tuple(
-            _build(items[0], item, f"{where}[{i}]", problems) for i, item in enumerate(value)
-        ), None
-    if not isinstance(value, list | tuple) or len(value) != len(items):
-        return value, f"expected a list of {len(items)} numbers"
-    converted = [
-        _convert(kind, item, where, problems) for kind, item in zip(items, value, strict=True)
-    ]
-    bad = next((problem for _, problem in converted if problem), None)
-    return tuple(item for item, _ in converted), bad
-
-
 def _across(config: Config) -> list[str]:
     """Mistakes that show only when several settings are read together."""
     problems = []
@@ -448,6 +342,11 @@ def _across(config: Config) -> list[str]:
         and not Path(config.control.path).exists()
     ):
         problems.append(f"control.path = {config.control.path!r}: no such file or folder")
+    if config.engine.idle and seconds(config.engine.idle) <= config.engine.epoch_seconds:
+        problems.append(
+            f"engine.idle = {config.engine.idle!r}: expected more than the "
+            f"{config.engine.epoch_seconds:g} s of engine.epoch_seconds, or every pause is silence"
+        )
     if config.source.kind == "simulate" and config.space.kind != "lonlat":
         problems.append('space.kind = "planar": the simulator needs "lonlat"')
     for i, spot in enumerate(config.simulate.hotspots):

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from geoflux.engine import catalogue as module
 from geoflux.engine.catalogue import Catalogue, rebuilt
 from geoflux.engine.records import REGISTER, TERMINATE, Records
+from geoflux.operators.clock import Clock
 from geoflux.operators.deltas import write_deltas
 from geoflux.operators.queries import QUERY_SCHEMA
 from geoflux.plan import GridPlan
@@ -127,7 +128,7 @@ def _follow(
         tag += len(batch)
         before = {t for t, _ in model.live.values()}
         ended, refused = model.apply(batch, tags, watermark)
-        applied = catalogue.decide(records_of(batch, tags), watermark)
+        applied = catalogue.decide(records_of(batch, tags), Clock(watermark))
         assert Counter((bad.code, bad.row) for bad in applied.refused) == refused
         assert sorted(tags_of(applied.ended)) == sorted(ended)
         alive = {t for t, _ in model.live.values()}

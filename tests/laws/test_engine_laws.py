@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from geoflux.balance.policy import Decision, Static
 from geoflux.config import Config
 from geoflux.engine.control_files import ControlFiles
-from geoflux.engine.engine import Engine, Setting
+from geoflux.engine.engine import Engine
 from geoflux.engine.files import FileEvents
 from geoflux.engine.inline import drain, run_epoch
+from geoflux.engine.setting import Setting
 from geoflux.engine.verify import verified
 from geoflux.plan import GridPlan, Merge, Move, ReplicatedPlan, Split
 from geoflux.state.store import Store

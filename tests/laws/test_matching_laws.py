@@ -15,7 +15,8 @@ import shapely
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from geoflux.engine.records import RecordRules, parse_lines
+from geoflux.engine.record_rules import RecordRules
+from geoflux.engine.records import parse_lines
 from geoflux.operators import matching, queries
 from geoflux.operators.events import Events
 from geoflux.operators.index import MOST_CELLS
@@ -167,9 +168,10 @@ def found_by(layer: Layer, grid: Grid, partition: Partition, events: Events) -> 
     matcher, ready = LayerMatcher(layer, grid), SortedEvents.of(events, grid, partition)
     names = layer.rows.column("id").to_pylist()
     found: Counter[Any] = Counter()
-    for event, query in matcher.pairs(events, ready, Work()):
-        found.update((int(e), names[q]) for e, q in zip(event, query, strict=True))
-    counts = dict(zip(names, matcher.counts(events, ready, Work()).tolist(), strict=True))
+    numbers = ready.events.id.to_numpy()
+    for event, query in matcher.pairs(ready, Work()):
+        found.update((int(e), names[q]) for e, q in zip(numbers[event], query, strict=True))
+    counts = dict(zip(names, matcher.counts(ready, Work()).tolist(), strict=True))
     by_query = Counter(name for _, name in found)
     assert counts == {name: by_query[name] for name in names}
     return found

@@ -61,9 +61,9 @@ def watch(condition: Any) -> None:
 current = [-1]
 
 
-def opened(self: Engine, number: int) -> Any:
+def opened(self: Engine, number: int, final: bool = False) -> Any:
     current[0] = number
-    return real_open(self, number)
+    return real_open(self, number, final)
 
 
 real_open = Engine.open

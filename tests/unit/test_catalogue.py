@@ -16,11 +16,14 @@ import pytest
 from geoflux.config import Config
 from geoflux.engine import engine as engine_module
 from geoflux.engine.catalogue import Catalogue, rebuilt
-from geoflux.engine.engine import Engine, Setting
+from geoflux.engine.engine import Engine
 from geoflux.engine.inline import run_epoch
-from geoflux.engine.records import RecordRules, parse_lines
+from geoflux.engine.record_rules import RecordRules
+from geoflux.engine.records import parse_lines
+from geoflux.engine.setting import Setting
 from geoflux.engine.source import RawBatch, Slice
 from geoflux.operators import pubsub
+from geoflux.operators.clock import Clock
 from geoflux.operators.deltas import write_deltas
 from geoflux.plan import GridPlan
 from geoflux.spatial.grid import Grid
@@ -49,7 +52,7 @@ def lines(*records: dict[str, Any]) -> list[bytes]:
 
 
 def absorbed(catalogue: Catalogue, name: str, *records: dict[str, Any]) -> None:
-    applied = catalogue.decide(parse_lines(lines(*records), RULES), None)
+    applied = catalogue.decide(parse_lines(lines(*records), RULES), Clock())
     where = (Grid(SPACE, 8, 8), GridPlan.initial(8, 8, 2))
     write_deltas(catalogue.store, name, where, applied.came, applied.ended)
     catalogue.absorb(name)
@@ -73,7 +76,7 @@ def test_updating_very_many_queries_at_once_takes_linear_time(tmp_path: Path) ->
     updates = lines(*(r for n in names for r in (terminate(n), register(n))))
     records = parse_lines(updates, RULES)
     started = time.perf_counter()
-    applied = catalogue.decide(records, None)
+    applied = catalogue.decide(records, Clock())
     seconds = time.perf_counter() - started
     assert (len(applied.came), len(applied.ended), applied.refused) == (40_000, 40_000, [])
     assert seconds < 4, "an update by terminating and registering again is quadratic"

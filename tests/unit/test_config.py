@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geoflux.config import Config, seconds
+from geoflux.config import Config
 from geoflux.errors import ConfigError
+from geoflux.settings import seconds
 
 NO_ENVIRONMENT: dict[str, str] = {}
 

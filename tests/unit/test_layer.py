@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from geoflux.engine.records import RecordRules, parse_lines
+from geoflux.engine.record_rules import RecordRules
+from geoflux.engine.records import parse_lines
 from geoflux.errors import StateError
 from geoflux.operators.events import Events
 from geoflux.operators.index import MOST_CELLS, Buckets
@@ -49,8 +50,8 @@ def counts(layer: Layer, grid: Grid, points: list[tuple[float, float]]) -> list[
     events = Events(x, y, np.zeros(x.size, np.int64), None, {})
     ready = SortedEvents.of(events, grid, whole(grid))
     matcher = LayerMatcher(layer, grid)
-    found = matcher.counts(events, ready, Work())
-    listed = [query for _, query in matcher.pairs(events, ready, Work())]
+    found = matcher.counts(ready, Work())
+    listed = [query for _, query in matcher.pairs(ready, Work())]
     pairs = np.bincount(np.concatenate([np.empty(0, np.int32), *listed]), minlength=found.size)
     assert found.tolist() == pairs.tolist()
     return found.tolist()

@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from geoflux.engine.records import RecordRules, Records, parse_table
+from geoflux.engine.record_rules import RecordRules
+from geoflux.engine.records import Records, parse_table
 from geoflux.spatial.shapes import CIRCLE, POLYGON, RECTANGLE
 from geoflux.spatial.space import Space
 

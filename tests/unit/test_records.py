@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from geoflux.engine.records import REGISTER, TERMINATE, RecordRules, Records, parse_lines
+from geoflux.engine.record_rules import RecordRules
+from geoflux.engine.records import REGISTER, TERMINATE, Records, parse_lines
 from geoflux.spatial.shapes import CIRCLE, POLYGON, RECTANGLE
 from geoflux.spatial.space import Space
 

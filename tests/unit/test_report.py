@@ -15,8 +15,9 @@ from geoflux.cli import plots
 from geoflux.cli.epoch_series import MOST_POINTS, EpochSeries
 from geoflux.cli.report import verdict, write_report
 from geoflux.config import Config
-from geoflux.engine.engine import Engine, Setting
+from geoflux.engine.engine import Engine
 from geoflux.engine.inline import drain
+from geoflux.engine.setting import Setting
 from geoflux.engine.summary import summarised
 from geoflux.plan import GridPlan, ReplicatedPlan
 from geoflux.state.epoch_log import EpochLog
@@ -73,7 +74,7 @@ def epoch_of(number: int, plan: GridPlan | ReplicatedPlan, **changed: Any) -> di
         "epoch": number, "opened": 1000.0 + 2 * number, "committed": 1001.5 + 2 * number,
         "plan": plan.version, "next_plan": plan.version, "live_queries": 5, "registered": 5,
         "ended": 0, "received": events, "processed": events, "quarantined": 0, "carried_in": 0,
-        "carried_out": 0, "matches": 2 * events, "reasons": {}, "control_rejected": {},
+        "carried_out": 0, "matches": 2 * events, "late": 0, "aggregates": 0, "snapshots": 0, "held": [], "reasons": {}, "control_rejected": {},
         "slices": [[0, 0, events]], "slots": slots, "route_seconds": 0.2,
         "decision": {"reason": "static plan", "changes": []},
     } | changed  # fmt: skip

@@ -18,7 +18,7 @@ def epoch(
 ) -> dict[str, Any]:
     return {
         "processed": processed, "opened": opened, "committed": committed, "arrivals": arrivals,
-        "received": processed, "quarantined": 0, "carried_out": 0, "matches": 0, "registered": 0,
+        "received": processed, "quarantined": 0, "carried_out": 0, "matches": 0, "late": 0, "aggregates": 0, "snapshots": 0, "held": [], "registered": 0,
         "ended": 0, "live_queries": 0, "next_plan": 1, "reasons": {}, "control_rejected": {},
         "slots": [], **more,
     }  # fmt: skip

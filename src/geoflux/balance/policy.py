@@ -17,6 +17,8 @@ class SlotLoad:
     checks: int
     queries: int
     busy_seconds: float
+    expired: int = 0
+    """Retained events of its partitions that expired."""
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from geoflux import api
 from geoflux.bench.data import EVENTS_PER_SECOND, Files, Workload, write_files
 from geoflux.bench.kernel import run_kernel
 from geoflux.bench.memory import peak_memory
 from geoflux.bench.spark_sql import run_sql
+from geoflux.bench.table import Bars
 from geoflux.config import Config
 from geoflux.engine.catalogue import rebuilt
 from geoflux.engine.engine import Manifest
@@ -31,7 +31,7 @@ from geoflux.spark.session import build_session, stop_session, warm_workers
 from geoflux.state.store import Store
 
 _SLOTS = 8
-_BARS = {
+BARS: Bars = {
     "dense_vs_spark_sql": (">=", 20), "light_vs_spark_sql": (">=", 3),
     "dense_vs_kernel": (">=", 0.4), "checks_per_second_core": (">=", 3e8),
     "bytes_per_query": ("<=", 250), "load_seconds_per_million_queries": ("<=", 60),
@@ -223,29 +223,3 @@ def _latency(console: Console, sizes: Sizes, files: Files, folder: Path) -> dict
         "latency_p99_seconds": p99,
         "latency_at_events_per_second": EVENTS_PER_SECOND,
     }
-
-
-def print_result(console: Console, result: dict[str, Any]) -> None:
-    """The table, with the bar of each figure that has one."""
-    table = Table(title="geoflux bench engine", title_justify="left")
-    for column in ("figure", "measured", "bar", ""):
-        table.add_column(column, justify="right" if column == "measured" else "left")
-    for name, value in result.items():
-        if isinstance(value, dict):
-            text = ", ".join(f"{k} {v * 1000:.0f} ms" for k, v in value.items())
-            table.add_row(name, text)
-            continue
-        sign, bar = _BARS.get(name, ("", None))
-        met = (
-            "" if bar is None else ("met" if (value >= bar) == (sign == ">=") else "[red]missed[/]")
-        )
-        shown = (
-            f"{value:,.3g}" if isinstance(value, float) and abs(value) < 1000 else f"{value:,.0f}"
-        )
-        table.add_row(
-            name,
-            str(value) if isinstance(value, bool) else shown,
-            "" if bar is None else f"{sign} {bar:g}",
-            met,
-        )
-    console.print(table)

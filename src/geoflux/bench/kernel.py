@@ -90,14 +90,14 @@ def _count(store: Store, parts: list[Path], ready: Any, go: Any, results: Any) -
     work = Work()
     warm = _events(parts[0])
     few = Events(warm.x[:1000], warm.y[:1000], warm.time, None, {})
-    matcher.counts(few, SortedEvents.of(few, GRID, WHOLE), Work())
+    matcher.counts(SortedEvents.of(few, GRID, WHOLE), Work())
     ready.wait(300)
     go.wait(300)
     seen = 0
     for part in parts:
         events = _events(part)
         seen += len(events)
-        totals += matcher.counts(events, SortedEvents.of(events, GRID, WHOLE), work)
+        totals += matcher.counts(SortedEvents.of(events, GRID, WHOLE), work)
     results.put((seen, int(totals.sum()), work.checks))
 
 

@@ -14,10 +14,11 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 from rich.text import Text
 
-from geoflux.config import Config, seconds
+from geoflux.config import Config
 from geoflux.engine.engine import Manifest
 from geoflux.engine.summary import Summary, latencies
 from geoflux.engine.verify import Verification
+from geoflux.settings import seconds
 
 _RECENT = 8
 _BARS = " ▁▂▃▄▅▆▇█"
@@ -137,6 +138,16 @@ def print_summary(console: Console, summary: Summary, out: Path, report: str) ->
         ("control records rejected", f"{summary.control_rejected:,}"),
         ("standing queries", f"{summary.live_queries:,}"),
         ("matches", f"{summary.matches:,}"),
+        *(
+            (name, f"{value:,}")
+            for name, value in (
+                ("window results", summary.aggregates),
+                ("late events", summary.late),
+                ("snapshots answered", summary.snapshots),
+                ("events retained", summary.retained),
+            )
+            if value
+        ),
         ("throughput while busy", f"{summary.events_per_second:,.0f} events/s"),
         ("latency p50 / p99", latency),
         ("busiest slot over mean", ratio),
@@ -155,14 +166,21 @@ def print_verification(console: Console, found: Verification) -> None:
     table = Table(title="verification", title_justify="left", show_header=False)
     table.add_column(style="dim")
     table.add_column(justify="right")
-    for name in ("epochs", "events", "quarantined", "matches", "missing", "duplicate", "extra"):
+    names = ("epochs", "events", "late", "quarantined", "matches", "missing", "duplicate", "extra",
+             "windows", "wrong_windows")  # fmt: skip
+    for name in names:
         value = getattr(found, name)
-        bad = value and name in ("missing", "duplicate", "extra")
-        table.add_row(name, f"[red]{value:,}[/]" if bad else f"{value:,}")
+        bad = value and name in ("missing", "duplicate", "extra", "wrong_windows")
+        label = name.replace("_", " ")
+        table.add_row(label, f"[red]{value:,}[/]" if bad else f"{value:,}")
     console.print(table)
     for line in (*found.problems, *found.examples):
         console.print(f"  [red]{line}[/]")
-    verdict = "[green]every match is right[/]" if found.is_clean else "[red]the run is wrong[/]"
+    verdict = (
+        "[green]every match and window is right[/]"
+        if found.is_clean
+        else "[red]the run is wrong[/]"
+    )
     console.print(verdict)
 
 

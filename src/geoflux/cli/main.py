@@ -1,4 +1,4 @@
-"""The command line: ``geoflux run | verify | doctor | bench``.
+"""The command line: ``geoflux run | verify | snapshot | doctor | bench``.
 
 A user's mistake is one sentence on standard error and exit code 2; there is never a stack trace
 for it. ``--json`` ends the output with one JSON object on a line of its own.
@@ -113,6 +113,34 @@ def verify(
     raise typer.Exit(0 if found.is_clean else 1)
 
 
+@app.command(
+    epilog='Examples:  geoflux snapshot out \'{"where": "speed > 30"}\'   |   '
+    'geoflux snapshot out \'{"nearest": {"lon": 2.35, "lat": 48.86, "k": 10}}\'   |   '
+    'geoflux snapshot out \'{"aggregate": {"functions": ["count", "avg(speed)"]}}\' --json'
+)
+def snapshot(
+    directory: Annotated[Path, typer.Argument(help="The directory of a run, stopped or not.")],
+    query: Annotated[
+        str,
+        typer.Argument(
+            help="JSON with any of shape, where, from, to, aggregate, nearest; - reads it "
+            "from standard input."
+        ),
+    ] = "{}",
+    rows: Annotated[int, typer.Option(min=0, help="How many rows the table shows.")] = 20,
+    as_json: Json = False,
+) -> None:
+    """Ask once about the events that a run retains."""
+    from geoflux.cli.snapshot_view import print_answer
+    from geoflux.engine.snapshot_reader import Snapshots, query_of
+
+    asked = query_of(sys.stdin.read() if query == "-" else query)
+    answer = Snapshots(directory).ask(asked)
+    print_answer(Console(stderr=as_json), answer, rows)
+    if as_json:
+        print(json.dumps(answer.as_dict()))
+
+
 @app.command()
 def doctor(as_json: Json = False) -> None:
     """Check that this machine has what geoflux needs, and say what to do where it has not."""
@@ -132,11 +160,28 @@ def bench_engine(
     as_json: Json = False,
 ) -> None:
     """The engine against plain Spark SQL and against its bare kernel, on the same data."""
-    from geoflux.bench.engine import print_result, run_benchmark
+    from geoflux.bench import engine
+
+    _benchmark("geoflux bench engine", engine.run_benchmark, engine.BARS, quick, as_json)
+
+
+@bench.command("windows", epilog="Example:  geoflux bench windows --quick --json")
+def bench_windows(
+    quick: Annotated[bool, typer.Option(help="Smaller: within two minutes.")] = False,
+    as_json: Json = False,
+) -> None:
+    """What aggregates add to an epoch, and snapshots against a scan, on the same data."""
+    from geoflux.bench import windows
+
+    _benchmark("geoflux bench windows", windows.run_benchmark, windows.BARS, quick, as_json)
+
+
+def _benchmark(title: str, run: Any, bars: Any, quick: bool, as_json: bool) -> None:
+    from geoflux.bench.table import print_result
 
     console = Console(stderr=as_json)
-    result = run_benchmark(console, quick)
-    print_result(console, result)
+    result = run(console, quick)
+    print_result(console, title, result, bars)
     if as_json:
         print(json.dumps(result))
 

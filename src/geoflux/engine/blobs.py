@@ -54,8 +54,12 @@ def unpack(blob: pa.Buffer | bytes) -> tuple[pa.RecordBatch, list[Run]]:
 
 
 def joined(pieces: Sequence[pa.RecordBatch]) -> Events:
-    """Pieces of one partition as one batch of events."""
-    table = pa.Table.from_batches([piece.replace_schema_metadata(None) for piece in pieces])
+    """Pieces of one partition as one batch of events. A column that some rows never had is null
+    there, whatever its type elsewhere."""
+    tables = [pa.Table.from_batches([p.replace_schema_metadata(None)]) for p in pieces]
+    table = (
+        tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
+    )
     names = table.schema.names
 
     def whole(name: str) -> pa.Array:

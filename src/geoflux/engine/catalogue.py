@@ -21,6 +21,8 @@ import pyarrow.compute as pc
 from geoflux.engine.records import REGISTER, Records
 from geoflux.engine.source import Rejected
 from geoflux.operators import queries
+from geoflux.operators.aggregates import aggregate_of
+from geoflux.operators.clock import Clock
 from geoflux.operators.where_parse import parse
 from geoflux.state.segments import read_segment
 from geoflux.state.store import Store
@@ -50,6 +52,7 @@ class Catalogue:
     columns: set[str] = field(default_factory=set)
     """Event columns that any live or past ``where`` of this run names."""
     has_validity: bool = False
+    has_windows: bool = False
     _tables: list[pa.Table] = field(default_factory=list)
     _hashes: npt.NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
     _places: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
@@ -64,13 +67,13 @@ class Catalogue:
         """Bytes that the sorted arrays take."""
         return int(self._hashes.nbytes + self._places.nbytes)
 
-    def decide(self, records: Records, watermark: int | None) -> Applied:
+    def decide(self, records: Records, clock: Clock) -> Applied:
         """What the records come to, given what is live. First the queries end whose validity the
         watermark has passed, so that their ids are free. Takes effect with :meth:`absorb`."""
         ids = records.rows.column("id").combine_chunks()
         op = records.op
         refused: list[Rejected] = []
-        expired = self._expired(watermark)
+        expired = self._expired(clock.watermark)
         live = self._find(ids)
         live[np.isin(live, expired)] = -1
         hashes = _hashed(ids)
@@ -90,7 +93,7 @@ class Catalogue:
         places = np.unique(np.concatenate([*ended, expired]).astype(np.int64))
         numbers = np.arange(self.next_number, self.next_number + len(came), dtype=np.int64)
         came = came.set_column(0, queries.QUERY_SCHEMA.field("number"), pa.array(numbers))
-        return Applied(came, self._rows(places), refused)
+        return Applied(_stamped(came, clock), self._rows(places), refused)
 
     def _in_turn(
         self, records: Records, rows: npt.NDArray[np.int64], live: npt.NDArray[np.int64],
@@ -145,6 +148,10 @@ class Catalogue:
         for text in pc.unique(rows.column("where")).to_pylist():
             if text is not None:
                 self.columns |= parse(text).columns
+        for text in pc.unique(rows.column("aggregate")).to_pylist():
+            if text is not None:
+                self.columns |= set(aggregate_of(text).columns)
+                self.has_windows = True
         until = rows.column("valid_until")
         if until.null_count < len(rows) or rows.column("valid_from").null_count < len(rows):
             self.has_validity = True
@@ -244,6 +251,14 @@ class Catalogue:
     def rows_on_disk(self) -> int:
         """Rows in all segments, live or not."""
         return sum(len(table) for table in self._tables)
+
+
+def _stamped(came: pa.Table, clock: Clock) -> pa.Table:
+    """Queries that aggregate, with what was closed when they came."""
+    asks = pc.is_valid(came.column("aggregate"))
+    since = pc.if_else(asks, pa.scalar(clock.closed, pa.int64()), pa.scalar(None, pa.int64()))
+    place = queries.QUERY_SCHEMA.get_field_index("since")
+    return came.set_column(place, queries.QUERY_SCHEMA.field(place), since)
 
 
 def rebuilt(store: Store, segments: Iterable[str]) -> Catalogue:

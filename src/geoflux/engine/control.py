@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from geoflux.engine.records import RecordRules, Records, parse_lines, parse_table
+from geoflux.engine.record_rules import RecordRules
+from geoflux.engine.records import Records, parse_lines, parse_table
 from geoflux.operators.queries import no_queries
 
 
@@ -25,4 +26,5 @@ def read_records(parts: Iterable[pa.Table | list[bytes]], rules: RecordRules) ->
         np.concatenate([records.op for records in found]),
         pa.concat_tables([records.rows for records in found]).combine_chunks(),
         [bad for records in found for bad in records.rejected],
+        [query for records in found for query in records.snapshots],
     )

@@ -10,71 +10,37 @@ that a manifest does not name is ever read.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
-import pyarrow as pa
-
-from geoflux.balance.policy import Decision, Policy, SlotLoad, Static
-from geoflux.config import Config, seconds
+from geoflux.balance.policy import Decision, SlotLoad
 from geoflux.engine.catalogue import Applied, Catalogue, rebuilt
 from geoflux.engine.control import read_records
+from geoflux.engine.event_time import EventTime
+from geoflux.engine.holdings import Holdings
 from geoflux.engine.intake import EventColumns
-from geoflux.engine.records import RecordRules
-from geoflux.engine.source import ControlSource
+from geoflux.engine.outcome import Outcome
+from geoflux.engine.record_rules import RecordRules
+from geoflux.engine.retained_columns import naming_of
+from geoflux.engine.setting import Setting
+from geoflux.engine.snapshots import View
 from geoflux.engine.staging import publish, published_name, stage_rejected, sweep
 from geoflux.engine.task import EpochTask, RouteReport, SlotReport
 from geoflux.errors import IntegrityError
+from geoflux.operators.clock import Clock
 from geoflux.operators.deltas import write_catalogue, write_deltas
 from geoflux.plan import GridPlan, ReplicatedPlan, change_to_dict, plan_from_dict
-from geoflux.spatial.grid import Grid
-from geoflux.spatial.space import Space
 from geoflux.state.epoch_log import EpochLog
-from geoflux.state.refs import Ref, StateMap
+from geoflux.state.held import Limits, rows_by_partition
+from geoflux.state.lineage import forgettable
 from geoflux.state.segments import unique_name
-from geoflux.state.store import Store
 
 Manifest = dict[str, Any]
 AnyPlan = GridPlan | ReplicatedPlan
 
-_FOLLOW_LATENESS_SECONDS = 60.0
 _MOST_SEGMENTS = 256
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What an engine runs with: settings, where it keeps things, what it is told by whom."""
-
-    config: Config
-    store: Store
-    schema: pa.Schema
-    control: ControlSource
-    policy: Policy = field(default_factory=Static)
-    clock: Callable[[], float] = time.time
-
-    @property
-    def grid(self) -> Grid:
-        """The grid over the space."""
-        columns, rows = self.config.space.grid
-        return Grid(Space.of(self.config.space), columns, rows)
-
-    @property
-    def control_is_fixed(self) -> bool:
-        """Whether control files are read to their end before the first event, and never again."""
-        return self.config.run.mode == "drain" and self.config.source.kind != "simulate"
-
-    @property
-    def lateness_micros(self) -> int | None:
-        """How far the watermark stays behind; ``None``: no watermark, queries do not expire."""
-        text = self.config.engine.lateness
-        if text:
-            return round(seconds(text) * 1e6)
-        if self.config.run.mode == "drain":
-            return None
-        return round(_FOLLOW_LATENESS_SECONDS * 1e6)
 
 
 @dataclass(frozen=True)
@@ -99,9 +65,12 @@ class Engine:
         self._grid = setting.grid
         self._columns = EventColumns.of(setting.config.source, setting.config.space)
         self._plan = plan
-        self._refs = StateMap({})
+        self._holdings = Holdings()
+        self._limits = Limits.of(setting.config.retention)
+        self._naming = naming_of(setting.config, setting.schema) if self._limits.is_on else None
         self._control: dict[str, Any] = {}
-        self._max_time: int | None = None
+        self._time = EventTime()
+        self._started = setting.clock()
         self._policy_state: dict[str, Any] = {}
         self._dropped: frozenset[str] = frozenset()
         self.last: int | None = None
@@ -125,20 +94,21 @@ class Engine:
             )
             engine._take_over(manifest)
         intent = log.intent(0 if last is None else last + 1) or {"delta": None, "quarantine": []}
-        named = engine._refs.segments() | set(engine.catalogue.segments)
+        named = engine._holdings.segments() | set(engine.catalogue.segments)
         sweep(store, named | {intent["delta"] or ""} | set(intent["quarantine"]))
         return engine
 
     def _take_over(self, manifest: Manifest) -> None:
         self.last = manifest["epoch"]
-        self._refs = StateMap.from_dict(manifest["refs"])
+        self._holdings = Holdings.from_dict(manifest)
         self._control = manifest["control"]
-        self._max_time = manifest["max_time"]
+        self._time = EventTime.of(manifest)
         self._policy_state = manifest["policy"]
         self.catalogue = rebuilt(self._setting.store, manifest["catalogue"])
         self.catalogue.next_number = manifest["next_number"]
         self.catalogue.columns |= set(manifest["where_columns"])
         self.catalogue.has_validity |= manifest["has_validity"]
+        self.catalogue.has_windows |= manifest["has_windows"]
 
     @property
     def plan(self) -> AnyPlan:
@@ -153,12 +123,22 @@ class Engine:
         """Whether the epoch counts already."""
         return self.last is not None and epoch <= self.last
 
-    def open(self, epoch: int) -> Opened:
-        """Fix what an epoch does, or find what it had fixed before a crash."""
+    def wants_closing(self) -> bool:
+        """Whether a stream that has been drained should get a final epoch, to close windows."""
+        config = self._setting.config
+        if not (config.run.mode == "drain" and config.engine.close_at_end):
+            return False
+        if self.last is None or self.manifest(self.last)["final"]:
+            return False
+        return self.catalogue.has_windows
+
+    def open(self, epoch: int, final: bool = False) -> Opened:
+        """Fix what an epoch does, or find what it had fixed before a crash. A ``final`` epoch has
+        no events: all are in, and windows close."""
         started = self._setting.clock()
         intent = self._log.intent(epoch)
         if intent is None:
-            intent = self._new_intent(epoch)
+            intent = self._new_intent(epoch, final)
             self._log.open(epoch, intent)
         if intent["plan"] != self._plan.version:
             raise IntegrityError(
@@ -167,21 +147,22 @@ class Engine:
             )
         if intent["delta"] is not None:
             self.catalogue.absorb(intent["delta"])
-            news = {p: Ref("delta", intent["delta"], p) for p in intent["partitions"]}
-            self._refs = self._refs.appended(news)
-        return Opened(self._task(epoch), intent, started)
+            self._holdings = self._holdings.registered(intent["delta"], intent["partitions"])
+        return Opened(self._task(epoch, intent), intent, started)
 
-    def _new_intent(self, epoch: int) -> dict[str, Any]:
+    def _new_intent(self, epoch: int, final: bool) -> dict[str, Any]:
         setting = self._setting
         upto = self._control
         if not (setting.control_is_fixed and self.last is not None):
             upto = setting.control.poll(self._control)
         rules = RecordRules(
-            self._grid.space, setting.schema, setting.config.source.max_record_bytes
-        )
+            self._grid.space, setting.schema, setting.config.source.max_record_bytes,
+            None if self._naming is None else self._naming.schema,
+        )  # fmt: skip
         records = read_records(setting.control.read(self._control, upto), rules)
-        watermark = self._watermark()
-        applied = self.catalogue.decide(records, watermark)
+        silence = self._time.silence(setting.idle_seconds, setting.clock(), self._started)
+        clock = self._time.clock(setting.lateness_micros, silence, final)
+        applied = self.catalogue.decide(records, clock)
         rejected = [*records.rejected, *applied.refused]
         delta, partitions = self._write_delta(applied)
         quarantined = []
@@ -189,8 +170,10 @@ class Engine:
             quarantined = [stage_rejected(setting.store, epoch, "control", rejected)]
         return {
             "epoch": epoch, "plan": self._plan.version, "control": upto, "delta": delta,
-            "partitions": partitions, "watermark": watermark, "quarantine": quarantined,
+            "partitions": partitions, "clock": asdict(clock), "silence": silence,
+            "quarantine": quarantined,
             "registered": len(applied.came), "ended": len(applied.ended),
+            "snapshots": [query.to_dict() for query in records.snapshots],
             "control_rejected": dict(Counter(bad.code for bad in rejected)),
         }  # fmt: skip
 
@@ -202,22 +185,31 @@ class Engine:
         partitions = write_deltas(self._setting.store, name, where, applied.came, applied.ended)
         return name, partitions
 
-    def _watermark(self) -> int | None:
-        lateness = self._setting.lateness_micros
-        if lateness is None or self._max_time is None:
-            return None
-        return self._max_time - lateness
-
-    def _task(self, epoch: int) -> EpochTask:
+    def _task(self, epoch: int, intent: dict[str, Any]) -> EpochTask:
         config = self._setting.config
         return EpochTask(
-            epoch, self._setting.store, self._grid, self._plan, self._refs.refs, self._columns,
-            self._columns.id_type(self._setting.schema), frozenset(self.catalogue.columns),
-            needs_time=self.catalogue.has_validity,
+            epoch, Clock(**intent["clock"]), self._setting.store, self._grid, self._plan,
+            self._holdings.queries.refs, self._holdings.windows.refs, intent["delta"],
+            self._columns,
+            self._columns.id_type(self._setting.schema),
+            frozenset(self.catalogue.columns).union(self._naming.stored if self._naming else ()),
+            needs_time=self.catalogue.has_validity or self.catalogue.has_windows
+            or self._naming is not None,
+            has_windows=self.catalogue.has_windows,
             counting=config.output.matches == "counts",
             compression=config.output.compression,
             record_input=config.output.record_input,
+            view=self._view(),
+            snapshots=tuple(intent["snapshots"]),
         )  # fmt: skip
+
+    def _view(self) -> View | None:
+        """What a snapshot sees that is asked in the next epoch."""
+        if self._naming is None:
+            return None
+        cut = self._limits.cut(self._time.max_time)
+        retained = self._holdings.retained
+        return View(self._setting.store, self._grid, self._plan, retained, cut, self._naming)
 
     def commit(
         self, opened: Opened, slots: Sequence[SlotReport], routes: Sequence[RouteReport],
@@ -225,22 +217,20 @@ class Engine:
     ) -> Manifest:  # fmt: skip
         """Make an epoch count: check that nothing was lost, write the manifest, publish."""
         store, epoch = self._setting.store, opened.task.epoch
-        _check_conservation(epoch, slots, routes)
-        rewritten = {
-            int(p): tuple(Ref(*ref) for ref in refs)
-            for slot in slots
-            for p, refs in slot.refs.items()
-        }
-        before = self._refs.segments()
-        self._refs = self._refs.replaced(rewritten)
-        times = [r.max_time for r in routes if r.max_time is not None]
-        self._max_time = max(
-            [*times, *([] if self._max_time is None else [self._max_time])], default=None
+        outcome = Outcome.of(slots, routes)
+        outcome.check_conservation(epoch)
+        before = self._holdings.segments()
+        self._time = self._time.after(
+            opened.task.clock, outcome.times, outcome.closed_until, self._setting.clock()
+        )
+        self._holdings, expired = self._holdings.after(
+            outcome.slots, self._limits, self._time.max_time
         )
         self._control = opened.intent["control"]
-        decision = self._decide(epoch, slots)
+        decision = self._decide(epoch, outcome.slots, rows_by_partition(expired))
         segments = self._catalogue_segments()
-        manifest = self._manifest(opened, slots, routes, decision, segments)
+        manifest = self._manifest(opened, outcome, decision, segments)
+        manifest["expired"] = rows_by_partition(expired)
         manifest |= about or {}
         manifest["committed"] = self._setting.clock()
         self._log.commit(epoch, manifest)
@@ -249,10 +239,17 @@ class Engine:
         self._collect_garbage(before, frozenset(segments))
         return manifest
 
-    def _decide(self, epoch: int, slots: Sequence[SlotReport]) -> Decision:
+    def _decide(
+        self, epoch: int, slots: Sequence[SlotReport], expired: Mapping[int, int]
+    ) -> Decision:
+        owners = {p.id: p.slot for p in self._plan.partitions}
+        gone: Counter[int] = Counter()
+        for partition, rows in expired.items():
+            if partition in owners:  # what a retired one held is nobody's load any more
+                gone[owners[partition]] += rows
         loads = tuple(
-            SlotLoad(s.slot, s.processed, s.checks, s.queries, s.busy_seconds)
-            for s in sorted(slots, key=lambda s: s.slot)
+            SlotLoad(s.slot, s.processed, s.checks, s.queries, s.busy_seconds, gone[s.slot])
+            for s in slots
         )
         decision, self._policy_state = self._setting.policy.decide(
             epoch, loads, self._plan, self._policy_state
@@ -261,9 +258,14 @@ class Engine:
             if not isinstance(self._plan, GridPlan):
                 raise IntegrityError("a replicated plan cannot be changed")
             self._plan = self._plan.apply(change)
-            self._refs = self._refs.changed(change, self._plan)
-        if decision.changes:
-            self._setting.store.write_json(_plan_name(self._plan.version), self._plan.to_dict())
+            self._holdings = self._holdings.changed(change, self._plan)
+        if isinstance(self._plan, GridPlan):
+            over = forgettable(self._plan, self._holdings.retained)
+            if over:
+                self._plan = self._plan.forget(over)
+            if over or decision.changes:
+                name = _plan_name(self._plan.version)
+                self._setting.store.write_json(name, self._plan.to_dict())
         return decision
 
     def _catalogue_segments(self) -> list[str]:
@@ -277,80 +279,50 @@ class Engine:
             self.catalogue.next_number = catalogue.next_number
             self.catalogue.columns = catalogue.columns
             self.catalogue.has_validity = catalogue.has_validity
+            self.catalogue.has_windows = catalogue.has_windows
         return list(self.catalogue.segments)
 
     def _manifest(
-        self, opened: Opened, slots: Sequence[SlotReport], routes: Sequence[RouteReport],
-        decision: Decision, segments: list[str],
-    ) -> Manifest:  # fmt: skip
-        staged = [name for slot in slots for name in slot.match_files]
-        staged += [n for r in routes for n in (*r.quarantine_files, *r.received_files)]
-        staged += opened.intent["quarantine"]
-        reasons: Counter[str] = Counter()
-        for report in routes:
-            reasons.update(report.reasons)
+        self, opened: Opened, outcome: Outcome, decision: Decision, segments: list[str]
+    ) -> Manifest:
+        staged = outcome.staged + opened.intent["quarantine"]
         return {
             "epoch": opened.task.epoch,
             "opened": opened.started,
             "plan": opened.task.plan.version,
             "next_plan": self._plan.version,
-            "refs": self._refs.to_dict(),
             "control": self._control,
             "catalogue": segments,
             "next_number": self.catalogue.next_number,
             "where_columns": sorted(self.catalogue.columns),
             "has_validity": self.catalogue.has_validity,
+            "has_windows": self.catalogue.has_windows,
             "live_queries": len(self.catalogue),
             "registered": opened.intent["registered"],
             "ended": opened.intent["ended"],
-            "watermark": opened.intent["watermark"],
-            "max_time": self._max_time,
+            "control_rejected": opened.intent["control_rejected"],
+            "snapshots": len(opened.intent["snapshots"]),
+            "watermark": opened.task.clock.watermark,
+            "silence": opened.intent["silence"],
+            "final": opened.task.clock.final,
             "policy": self._policy_state,
             "decision": {
                 "reason": decision.reason,
                 "changes": [change_to_dict(change) for change in decision.changes],
             },
-            "received": sum(r.received for r in routes),
-            "processed": sum(s.processed for s in slots),
-            "quarantined": sum(r.quarantined for r in routes),
-            "carried_in": 0,
-            "carried_out": 0,
-            "matches": sum(s.matches for s in slots),
-            "reasons": dict(reasons),
-            "control_rejected": opened.intent["control_rejected"],
-            "slices": sorted(piece for r in routes for piece in r.slices),
-            "slots": [_slot_summary(s) for s in sorted(slots, key=lambda s: s.slot)],
-            "route_seconds": sum(r.seconds for r in routes),
             "files": [published_name(name) for name in staged],
+            **self._time.as_dict(),
+            **self._holdings.to_dict(),
+            **outcome.to_dict(),
         }
 
     def _collect_garbage(self, before: frozenset[str], catalogue: frozenset[str]) -> None:
         """Delete segments that the last *two* manifests do without: a straggling attempt of the
         epoch just committed may still read what its task named."""
-        live = self._refs.segments() | catalogue
+        live = self._holdings.segments() | catalogue
         for name in self._dropped - live:
             self._setting.store.delete(name)
         self._dropped = before - live
-
-
-def _slot_summary(report: SlotReport) -> dict[str, Any]:
-    summary = asdict(report)
-    for name in ("match_files", "refs"):
-        del summary[name]
-    return summary
-
-
-def _check_conservation(
-    epoch: int, slots: Sequence[SlotReport], routes: Sequence[RouteReport]
-) -> None:
-    received = sum(r.received for r in routes)
-    quarantined = sum(r.quarantined for r in routes)
-    processed = sum(s.processed for s in slots)
-    if received != processed + quarantined:
-        raise IntegrityError(
-            f"epoch {epoch} received {received} rows but processed {processed} and quarantined "
-            f"{quarantined}; nothing was committed"
-        )
 
 
 def _plan_name(version: int) -> str:

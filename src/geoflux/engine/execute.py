@@ -10,15 +10,24 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
+from geoflux.engine.answers import answers_table
 from geoflux.engine.blobs import joined, unpack
 from geoflux.engine.route import REPORT, Parcel
 from geoflux.engine.sinks import ParquetSink
+from geoflux.engine.slot_windows import SlotWindows, WindowReport
+from geoflux.engine.snapshots import View, answered
+from geoflux.engine.staging import stage_table
 from geoflux.engine.task import EpochTask, RouteReport, SlotReport
+from geoflux.operators.compaction import retain
+from geoflux.operators.events import Events
+from geoflux.operators.matching import SortedEvents
 from geoflux.operators.pubsub import PartitionState, PubSub
+from geoflux.operators.snapshot import SnapshotQuery
 from geoflux.plan.plan import Partition
 
 _CACHED = 512
@@ -41,8 +50,10 @@ def execute(
     blobs.sort(key=lambda item: item[0])
     pieces, bytes_in = _by_partition(blobs)
     operator = PubSub(task.grid, task.store, task.counting)
+    windows = SlotWindows(task, slot) if task.has_windows else None
     written: dict[str, list[list[Any]]] = {}
     per_partition: dict[str, list[int]] = {}
+    kept: list[list[Any]] = []
     processed = checks = refined = queries = 0
     load_seconds = 0.0
     with ParquetSink(task, slot) as sink:
@@ -56,21 +67,48 @@ def execute(
             if state.refs != refs:
                 written[str(partition.id)] = [list(ref) for ref in state.refs]
             queries += state.queries
+            if windows is not None:
+                windows.close(partition, state)
             mine = pieces.pop(partition.id, None)
             if mine is None:
                 continue
-            events = joined(mine)
-            work = operator.process(state, events, sink)
+            ready = SortedEvents.of(joined(mine), task.grid, partition)
+            events = ready.events
+            collector = None if windows is None else windows.collector(state, events)
+            work = operator.process(state, ready, sink, collector)
+            if windows is not None and collector is not None:
+                windows.take(state, events, collector)
+            if task.view is not None:
+                kept += _retained(task, task.view, partition, events)
             processed += len(events)
             checks += work.checks
             refined += work.refined
             per_partition[str(partition.id)] = [len(events), work.checks]
     assert not pieces, f"slot {slot} got events of partitions it does not own: {list(pieces)}"
+    told = WindowReport() if windows is None else windows.finish()
     report = SlotReport(
         slot, processed, sink.matches, checks, refined, queries,
         time.perf_counter() - started, load_seconds, bytes_in, sink.names, written, per_partition,
+        tuple(told.files), told.rows, told.late, told.closed_until, told.refs, tuple(told.sent),
+        tuple(kept), _answers(task, slot),
     )  # fmt: skip
     return report, routed
+
+
+def _retained(task: EpochTask, view: View, partition: Partition, events: Events) -> list[list[Any]]:
+    """Keep a partition's events; writes segments, and says which older ones they replace."""
+    few = replace(events, columns={name: events.columns[name] for name in view.naming.stored})
+    held = view.retained.by_partition.get(partition.id, ())
+    return [k.to_list() for k in retain((task.store, task.grid, partition), held, few, task.epoch)]
+
+
+def _answers(task: EpochTask, slot: int) -> tuple[str, ...]:
+    """Answer this slot's share of the snapshots; any slot can read all that is retained."""
+    mine = task.snapshots[slot :: task.plan.slots]
+    if task.view is None or not mine:
+        return ()
+    answers = [answered(task.view, SnapshotQuery.from_dict(query)) for query in mine]
+    return (stage_table(task.store, "snapshots", task.epoch, answers_table(task.epoch, answers)),)
 
 
 def _by_partition(

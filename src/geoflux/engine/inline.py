@@ -12,10 +12,12 @@ from geoflux.engine.source import EventSource
 
 
 def run_epoch(
-    engine: Engine, source: EventSource, epoch: int, span: tuple[int, int], tasks: int = 2
-) -> Manifest:
-    """One epoch over a range of positions, with so many routing tasks."""
-    opened = engine.open(epoch)
+    engine: Engine, source: EventSource, epoch: int, span: tuple[int, int], tasks: int = 2,
+    final: bool = False,
+) -> Manifest:  # fmt: skip
+    """One epoch over a range of positions, with so many routing tasks; ``final`` closes a drained
+    stream, with an empty range."""
+    opened = engine.open(epoch, final)
     task = opened.task
     columns = task.columns.needed | task.wanted
     parcels: list[Parcel] = []
@@ -32,13 +34,17 @@ def run_epoch(
 
 
 def drain(engine: Engine, source: EventSource, epoch_events: int) -> list[Manifest]:
-    """Epoch after epoch until the source has no more; at least one, so that control is read."""
+    """Epoch after epoch until the source has no more; at least one, so that control is read,
+    and one more that closes the stream, where that is wanted."""
     manifests: list[Manifest] = []
     position, epoch = 0, 0
     while True:
         end = source.latest(position, epoch_events)
         if end == position and epoch > 0:
-            return manifests
+            break
         if not engine.is_committed(epoch):
             manifests.append(run_epoch(engine, source, epoch, (position, end)))
         position, epoch = end, epoch + 1
+    if engine.wants_closing():
+        manifests.append(run_epoch(engine, source, epoch, (position, position), final=True))
+    return manifests

@@ -2,7 +2,8 @@
 
 Deliberately simple and shares nothing with the engine's index, plan or exchange: records are read
 one by one with ``json``, ids live in a dictionary, every event meets every bounding box, then the
-exact shape, the validity and the ``where`` decide pair by pair.
+exact shape, the validity and the ``where`` decide pair by pair. Windows are computed again from the
+events that were matched.
 """
 
 from __future__ import annotations
@@ -17,7 +18,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import shapely
 
-from geoflux.engine.records import RecordRules, Records, parse_lines, parse_table
+from geoflux.engine.oracle_windows import (
+    BEFORE_ALL,
+    Clock,
+    CountWindows,
+    Kept,
+    TimeWindows,
+    WindowRow,
+    windows_of,
+)
+from geoflux.engine.record_rules import RecordRules
+from geoflux.engine.records import Records, parse_lines, parse_table
+from geoflux.operators.aggregates import aggregate_of
 from geoflux.operators.events import Events
 from geoflux.operators.where_parse import parse
 from geoflux.operators.where_rows import evaluate_rows
@@ -29,32 +41,55 @@ _BLOCK = 256
 
 @dataclass
 class Oracle:
-    """Keeps the live queries and says what an epoch's events match."""
+    """Keeps the live queries and says what an epoch's events match and which windows it reports.
+
+    For each epoch: :meth:`control` once, :meth:`matches` for each batch, :meth:`windows` once.
+    """
 
     rules: RecordRules
     lateness_micros: int | None = None
-    max_time: int | None = None
     refused: int = 0
+    clock: Clock = field(init=False)
     _live: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _windows: dict[str, TimeWindows | CountWindows] = field(default_factory=dict)
+    _reported: list[WindowRow] = field(default_factory=list)
 
-    def control(self, parts: Iterable[pa.Table | list[bytes]]) -> None:
-        """Apply an epoch's control records, after the queries that the watermark has ended."""
-        if self.lateness_micros is not None and self.max_time is not None:
-            watermark = self.max_time - self.lateness_micros
-            ended = [
-                name
-                for name, q in self._live.items()
-                if q["valid_until"] is not None and q["valid_until"] < watermark
-            ]
-            for name in ended:
+    def __post_init__(self) -> None:
+        self.clock = Clock(self.lateness_micros)
+
+    def control(self, parts: Iterable[pa.Table | list[bytes]], silence: int = 0) -> None:
+        """Open an epoch: windows close, queries end that the watermark has passed (the source had
+        been silent for so many microseconds), and the epoch's control records are applied."""
+        self.clock.open(silence)
+        for windows in self._windows.values():
+            self._reported += windows.opened(self.clock)
+        watermark = BEFORE_ALL if self.clock.watermark is None else self.clock.watermark
+        for name, query in list(self._live.items()):
+            until = query["valid_until"]
+            if until is not None and until < watermark:
                 del self._live[name]
+                if name in self._windows:
+                    self._reported += self._windows.pop(name).rest(self.clock, until)
         for part in parts:
             for records in self._singly(part):
                 self._apply(records)
 
-    def filtered(self) -> list[dict[str, Any]]:
-        """The live queries that have a ``where``."""
-        return [q for q in self._live.values() if q["where"] is not None]
+    def columns(self) -> frozenset[str]:
+        """The event columns that live queries ask about."""
+        asked = [parse(q["where"]).columns for q in self._live.values() if q["where"] is not None]
+        counted = [frozenset(w.aggregate.columns) for w in self._windows.values()]
+        return frozenset().union(*asked, *counted)
+
+    def windows(self, final: bool = False) -> list[WindowRow]:
+        """End an epoch: the windows that it must have reported. After the ``final`` one none that
+        holds an event stays open."""
+        if final:
+            latest = BEFORE_ALL if self.clock.latest is None else self.clock.latest
+            for windows in self._windows.values():
+                self._reported += windows.rest(self.clock, latest)
+            self.clock.finish(self._reported)
+        reported, self._reported = self._reported, []
+        return reported
 
     def _singly(self, part: pa.Table | list[bytes]) -> Iterable[Records]:
         if isinstance(part, list):
@@ -72,23 +107,44 @@ class Oracle:
                 self.refused += 1
             elif op == 0:
                 self._live[row["id"]] = row
+                if row.get("aggregate") is not None:
+                    asked = aggregate_of(row["aggregate"])
+                    self._windows[row["id"]] = windows_of(row, asked, self.clock)
             else:
                 del self._live[row["id"]]
+                self._windows.pop(row["id"], None)
 
     def matches(self, events: Events) -> tuple[pa.Array, pa.Array]:
-        """(query ids, event ids) of all matches of a batch; updates the largest event time."""
+        """(query ids, event ids) of all matches of a batch of the epoch that is open."""
         assert events.id is not None
         if len(events) == 0:
             return pa.array([], pa.string()), events.id
-        latest = int(events.time.max())
-        self.max_time = latest if self.max_time is None else max(self.max_time, latest)
+        self.clock.see(events.time)
         queries = list(self._live.values())
         edges = [[q[e] for q in queries] for e in ("x0", "y0", "x1", "y1")]
         boxes = np.array(edges, np.float64).reshape(4, -1)
         names = pa.array([q["id"] for q in queries], pa.string())
         event, query = _compare_all(events.x, events.y, boxes)
         kept = self._exact(events, event, query, queries)
-        return names.take(pa.array(query[kept])), events.id.take(pa.array(event[kept]))
+        event, query = event[kept], query[kept]
+        if self._windows:
+            by_query = event[np.argsort(query, kind="stable")]
+            cuts = np.cumsum(np.bincount(query, minlength=len(queries)))[:-1]
+            for asked, rows in zip(queries, np.split(by_query, cuts), strict=True):
+                if rows.size and asked["id"] in self._windows:
+                    self._keep(self._windows[asked["id"]], events, rows)
+        return names.take(pa.array(query)), events.id.take(pa.array(event))
+
+    def _keep(
+        self, windows: TimeWindows | CountWindows, events: Events, rows: npt.NDArray[np.int64]
+    ) -> None:
+        assert events.id is not None
+        names = windows.aggregate.columns
+        columns = events.take_columns(frozenset(names), rows)
+        values = zip(*(columns[name].to_pylist() for name in names), strict=True)
+        times, ids = events.time[rows].tolist(), events.id.take(pa.array(rows)).to_pylist()
+        found = zip(times, ids, values if names else [()] * rows.size, strict=True)
+        windows.take((Kept(*event) for event in found), self.clock)
 
     def _exact(
         self, events: Events, event: npt.NDArray[np.int64], query: npt.NDArray[np.int64],

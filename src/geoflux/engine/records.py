@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,20 +19,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pajson
 
+from geoflux.engine.record_rules import LONGEST_ID, RecordRules, identifier, instant
+from geoflux.engine.snapshot_records import parse_snapshot
 from geoflux.engine.source import Rejected
 from geoflux.errors import RejectedRecord
 from geoflux.operators.queries import QUERY_SCHEMA
-from geoflux.operators.where import check
-from geoflux.operators.where_parse import parse
+from geoflux.operators.snapshot import SnapshotQuery
 from geoflux.spatial.shapes import RECTANGLE, outside, parse_shape
 from geoflux.spatial.space import Space
 
 REGISTER, TERMINATE = 0, 1
-_FIELDS = {"op", "id", "user", "shape", "where", "valid_from", "valid_until"}
 _EDGES = ("west", "south", "east", "north")
-_LONGEST_ID = 1000
-_FARTHEST = 9e12
-"""Seconds from 1970 that can still be told in microseconds."""
+_NESTED = frozenset({"shape", "aggregate", "nearest"})
 
 _FAST_SCHEMA = pa.schema(
     [
@@ -51,27 +48,12 @@ _FAST_SCHEMA = pa.schema(
 @dataclass(frozen=True)
 class Records:
     """Valid records in order: ``op`` of each, and its row (``number`` is still 0; a termination
-    has only its id); and what was rejected."""
+    has only its id); what was rejected; and the snapshots that were asked for."""
 
     op: npt.NDArray[np.uint8]
     rows: pa.Table
     rejected: list[Rejected]
-
-
-@dataclass(frozen=True)
-class RecordRules:
-    """What a record is judged by."""
-
-    space: Space
-    events: pa.Schema
-    """Columns of the events; none where no event was ever seen, and then any name may be right."""
-    max_bytes: int
-
-    def check_where(self, text: str) -> None:
-        """Raise :class:`RejectedRecord` for a ``where`` that cannot be evaluated."""
-        predicate = parse(text)
-        if len(self.events):
-            check(predicate, self.events)
+    snapshots: Sequence[SnapshotQuery] = ()
 
 
 def parse_lines(lines: list[bytes], rules: RecordRules) -> Records:
@@ -86,26 +68,27 @@ def parse_lines(lines: list[bytes], rules: RecordRules) -> Records:
 
 
 def parse_table(table: pa.Table, rules: RecordRules) -> Records:
-    """Records from columns (Parquet); ``shape`` is a struct or its JSON as text."""
+    """Records from columns (Parquet); nested fields are structs or their JSON as text."""
     try:
-        fast = _as_written(table.select([n for n in table.schema.names if n in _FIELDS]))
+        fast = _as_written(table.select([n for n in table.schema.names if n in _FAST_SCHEMA.names]))
         for field in _FAST_SCHEMA:
             if field.name not in fast.schema.names:
                 fast = fast.append_column(field.name, pa.nulls(len(table), field.type))
         found = _from_columns(fast.select(_FAST_SCHEMA.names).cast(_FAST_SCHEMA), rules)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
         found = None
-    if found is not None and set(table.schema.names) <= _FIELDS:
+    if found is not None and set(table.schema.names) <= set(_FAST_SCHEMA.names):
         return found
     records: list[Any] = []
     for record in table.to_pylist():
         given = {k: v for k, v in record.items() if v is not None}
-        shape = given.get("shape")
-        if isinstance(shape, str):
-            with contextlib.suppress(ValueError, RecursionError):  # said below
-                given["shape"] = json.loads(shape)
-        elif isinstance(shape, dict):
-            given["shape"] = {k: v for k, v in shape.items() if v is not None}
+        for name in _NESTED & set(given):
+            value = given[name]
+            if isinstance(value, str):
+                with contextlib.suppress(ValueError, RecursionError):  # said below
+                    given[name] = json.loads(value)
+            elif isinstance(value, dict):
+                given[name] = {k: v for k, v in value.items() if v is not None}
         records.append((given, _as_text(given)))
     return _one_by_one(records, rules)
 
@@ -115,7 +98,7 @@ def _as_text(record: dict[str, Any]) -> str:
     try:
         return json.dumps(record, default=str)
     except (ValueError, RecursionError):
-        return str({k: v for k, v in record.items() if k != "shape"})
+        return str({k: v for k, v in record.items() if k not in _NESTED})
 
 
 def _as_written(table: pa.Table) -> pa.Table:
@@ -173,7 +156,7 @@ def _from_columns(table: pa.Table, rules: RecordRules) -> Records | None:
     if known.null_count or not pc.all(known).as_py() or ids.null_count:
         return None
     lengths = pc.min_max(pc.utf8_length(ids)).as_py()
-    if len(table) and (lengths["min"] < 1 or lengths["max"] > _LONGEST_ID):
+    if len(table) and (lengths["min"] < 1 or lengths["max"] > LONGEST_ID):
         return None
     is_register = registers.to_numpy().astype(np.bool_)
     shape = table.column("shape").combine_chunks()
@@ -207,8 +190,9 @@ def _from_columns(table: pa.Table, rules: RecordRules) -> Records | None:
         "kind": np.full(count, RECTANGLE, np.uint8),
         "x0": edges["west"], "y0": edges["south"], "x1": edges["east"], "y1": edges["north"],
         "body": pa.nulls(count, pa.binary()), "where": table.column("where"),
-        "valid_from": pa.nulls(count, pa.int64()), "valid_until": pa.nulls(count, pa.int64()),
     }  # fmt: skip
+    for name in ("valid_from", "valid_until", "aggregate", "since"):
+        wanted[name] = pa.nulls(count, QUERY_SCHEMA.field(name).type)
     rows = pa.Table.from_pydict(wanted, schema=QUERY_SCHEMA)
     if not is_register.all():
         rows = _without_terminated(rows, is_register)
@@ -260,10 +244,14 @@ def _one_by_one(records: list[tuple[Any, str]], rules: RecordRules) -> Records:
     ops: list[int] = []
     rows: list[dict[str, Any]] = []
     rejected: list[Rejected] = []
+    snapshots: list[SnapshotQuery] = []
     for record, text in records:
         try:
             if isinstance(record, RejectedRecord):
                 raise record
+            if isinstance(record, Mapping) and record.get("op") == "snapshot":
+                snapshots.append(_snapshot(record, rules))
+                continue
             op, row = _row(record, rules)
         except RejectedRecord as error:
             rejected.append(Rejected(error.code, error.detail, text))
@@ -271,7 +259,15 @@ def _one_by_one(records: list[tuple[Any, str]], rules: RecordRules) -> Records:
         ops.append(op)
         rows.append(row)
     table = pa.Table.from_pylist(rows, schema=QUERY_SCHEMA)
-    return Records(np.array(ops, np.uint8), table, rejected)
+    return Records(np.array(ops, np.uint8), table, rejected, snapshots)
+
+
+def _snapshot(record: Mapping[str, Any], rules: RecordRules) -> SnapshotQuery:
+    if rules.retained is None:
+        raise RejectedRecord(
+            "nothing_retained", 'nothing is retained to ask about; set [retention] time = "1 hour"'
+        )
+    return parse_snapshot(record, replace(rules, events=rules.retained))
 
 
 def _row(record: Any, rules: RecordRules) -> tuple[int, dict[str, Any]]:
@@ -279,9 +275,10 @@ def _row(record: Any, rules: RecordRules) -> tuple[int, dict[str, Any]]:
         raise RejectedRecord("malformed_json", "the record is no object; expected {...}")
     op = record.get("op")
     if op not in ("register", "terminate"):
-        raise RejectedRecord("unknown_operation", f"op is {op!r}; expected register or terminate")
+        expected = "register, terminate or snapshot"
+        raise RejectedRecord("unknown_operation", f"op is {op!r}; expected {expected}")
     row: dict[str, Any] = dict.fromkeys(QUERY_SCHEMA.names)
-    row |= {"number": 0, "id": _identifier(record.get("id")), "kind": RECTANGLE}
+    row |= {"number": 0, "id": identifier(record.get("id")), "kind": RECTANGLE}
     row |= dict.fromkeys(("x0", "y0", "x1", "y1"), 0.0)
     if op == "terminate":
         return TERMINATE, row
@@ -298,41 +295,8 @@ def _row(record: Any, rules: RecordRules) -> tuple[int, dict[str, Any]]:
             raise RejectedRecord("bad_where", f"where is {where!r}; expected a text")
         rules.check_where(where)
         row["where"] = where
-    row["valid_from"] = _instant(record.get("valid_from"), "valid_from")
-    row["valid_until"] = _instant(record.get("valid_until"), "valid_until")
+    row["valid_from"] = instant(record.get("valid_from"), "valid_from")
+    row["valid_until"] = instant(record.get("valid_until"), "valid_until")
+    if record.get("aggregate") is not None:
+        row["aggregate"] = rules.checked_aggregate(record["aggregate"]).to_text()
     return REGISTER, row
-
-
-def _identifier(given: Any) -> str:
-    if isinstance(given, int) and not isinstance(given, bool):
-        given = str(given)
-    if not isinstance(given, str) or not 1 <= len(given) <= _LONGEST_ID:
-        raise RejectedRecord(
-            "bad_id", f"id is {str(given)[:80]!r}; expected a text of 1 to {_LONGEST_ID} characters"
-        )
-    return given
-
-
-def _instant(given: Any, name: str) -> int | None:
-    """Microseconds since 1970 of an ISO 8601 text, a number of seconds or a timestamp."""
-    if given is None:
-        return None
-    if isinstance(given, datetime):
-        moment = given if given.tzinfo else given.replace(tzinfo=UTC)
-        return _microseconds(moment)
-    if isinstance(given, int | float) and not isinstance(given, bool) and abs(given) < _FARTHEST:
-        return round(given * 1_000_000)
-    if isinstance(given, str):
-        try:
-            moment = datetime.fromisoformat(given)
-            return _microseconds(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
-        except ValueError:
-            pass  # said below, with the other forms
-    raise RejectedRecord(
-        "bad_time", f"{name} is {str(given)[:80]!r}; expected ISO 8601 or seconds since 1970"
-    )
-
-
-def _microseconds(moment: datetime) -> int:
-    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds

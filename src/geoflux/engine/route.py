@@ -55,7 +55,8 @@ class _Router:
         self._intake = task.intake
         self._received = 0
         self._reasons: Counter[str] = Counter()
-        self._max_time: int | None = None
+        self._times: tuple[int, int] | None = None
+        self._late = 0
         self._rejected: list[Rejected] = []
         self._received_files: list[str] = []
         self.slices: list[tuple[int, int, int]] = []
@@ -70,8 +71,7 @@ class _Router:
             self._received_files.append(_record(task, batch.table))
         if len(events) == 0:
             return
-        latest = int(events.time.max())
-        self._max_time = latest if self._max_time is None else max(self._max_time, latest)
+        self._note_times(events)
         place = task.plan.locate(
             task.grid.columns_of(events.x), task.grid.rows_of(events.y), positions
         )
@@ -90,6 +90,14 @@ class _Router:
             yield Parcel(owners[first].slot, int(positions[0]), blob)
             first = last
 
+    def _note_times(self, events: Events) -> None:
+        first, last = int(events.time.min()), int(events.time.max())
+        if first < self._task.clock.floor:
+            self._late += int((events.time < self._task.clock.floor).sum())
+        if self._times is not None:
+            first, last = min(first, self._times[0]), max(last, self._times[1])
+        self._times = first, last
+
     def _ordered(self, events: Events, order: Any) -> Events:
         task = self._task
         rows = pa.array(order)
@@ -98,7 +106,7 @@ class _Router:
             events.x[order],
             events.y[order],
             events.time[order] if task.needs_time else no_time,
-            None if task.counting or events.id is None else events.id.take(rows),
+            events.id.take(rows) if task.needs_id and events.id is not None else None,
             {name: column.take(rows) for name, column in events.columns.items()},
         )
 
@@ -108,8 +116,8 @@ class _Router:
         if self._rejected:
             files = (stage_rejected(task.store, task.epoch, "event", self._rejected),)
         return RouteReport(
-            self._received, len(self._rejected), dict(self._reasons), self._max_time,
-            tuple(self.slices), files, tuple(self._received_files), seconds,
+            self._received, len(self._rejected), dict(self._reasons), self._late,
+            self._times, tuple(self.slices), files, tuple(self._received_files), seconds,
         )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from geoflux.config import Config
 from geoflux.state.epoch_log import EpochLog
+from geoflux.state.held import Held
 from geoflux.state.store import Store
 
 
@@ -25,6 +26,10 @@ class Summary:
     carried_out: int
     control_rejected: int
     matches: int
+    late: int
+    aggregates: int
+    snapshots: int
+    retained: int
     live_queries: int
     registered: int
     ended: int
@@ -65,7 +70,9 @@ def summarised(config: Config, store: Store) -> Summary:
         len(manifests), total("received"), total("processed"), total("quarantined"),
         manifests[-1]["carried_out"] if manifests else 0,
         sum(sum(m["control_rejected"].values()) for m in manifests),
-        total("matches"), manifests[-1]["live_queries"] if manifests else 0,
+        total("matches"), total("late"), total("aggregates"), total("snapshots"),
+        sum(Held(*held).rows for held in manifests[-1]["held"]) if manifests else 0,
+        manifests[-1]["live_queries"] if manifests else 0,
         total("registered"), total("ended"), span,
         total("processed") / elapsed if elapsed else 0.0,
         checks / float(busy.sum()) if busy.sum() else 0.0,

@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from geoflux.engine.intake import EventColumns, Intake
+from geoflux.engine.snapshots import View
+from geoflux.operators.clock import Clock
 from geoflux.plan import GridPlan, ReplicatedPlan
 from geoflux.spatial.grid import Grid
 from geoflux.spatial.space import IntArray
@@ -24,18 +26,33 @@ class EpochTask:
     """Everything that routing and matching need to know in one epoch."""
 
     epoch: int
+    clock: Clock
     store: Store
     grid: Grid
     plan: GridPlan | ReplicatedPlan
     refs: Mapping[int, tuple[Ref, ...]]
+    windows: Mapping[int, tuple[Ref, ...]]
+    """Per home what matches came to in earlier epochs."""
+    delta: str | None
+    """The segment of this epoch's control changes."""
     columns: EventColumns
     id_type: pa.DataType
     wanted: frozenset[str]
-    """Event columns that some live query's ``where`` names."""
+    """Event columns that some query's ``where`` or ``aggregate`` names."""
     needs_time: bool
+    has_windows: bool
     counting: bool
     compression: str
     record_input: bool
+    view: View | None
+    """The events that are retained as the epoch opens; ``None``: nothing is retained."""
+    snapshots: tuple[Mapping[str, Any], ...]
+    """Questions about them, as plain values."""
+
+    @property
+    def needs_id(self) -> bool:
+        """Whether ids travel with the events: counts alone do without them."""
+        return self.has_windows or self.view is not None or not self.counting
 
     @property
     def intake(self) -> Intake:
@@ -58,7 +75,10 @@ class RouteReport:
     received: int
     quarantined: int
     reasons: Mapping[str, int]
-    max_time: int | None
+    late: int
+    """Valid events that lie before what was closed when the epoch was opened."""
+    times: tuple[int, int] | None
+    """Smallest and largest event time."""
     slices: tuple[tuple[int, int, int], ...]
     quarantine_files: tuple[str, ...]
     received_files: tuple[str, ...]
@@ -75,6 +95,7 @@ class RouteReport:
         for name in ("quarantine_files", "received_files"):
             values[name] = tuple(values[name])
         values["slices"] = tuple(tuple(piece) for piece in values["slices"])
+        values["times"] = values["times"] and tuple(values["times"])
         return cls(**values)
 
 
@@ -96,6 +117,23 @@ class SlotReport:
     """Partitions (as text) whose references this slot wrote anew."""
     per_partition: Mapping[str, list[int]] = field(default_factory=dict)
     """Events and checks of each partition (as text), for displays."""
+    window_files: tuple[str, ...] = ()
+    window_rows: int = 0
+    late_matches: int = 0
+    """Matches of queries that aggregate that came when all their windows were closed."""
+    closed_until: int | None = None
+    window_refs: Mapping[str, list[list[Any]]] = field(default_factory=dict)
+    """Partitions (as text) whose references to windows changed."""
+    window_sent: tuple[list[Any], ...] = ()
+    """References to what was collected for homes."""
+    kept: tuple[list[Any], ...] = ()
+    """Segments of retained events that were written, and which they replace."""
+    snapshot_files: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """All staged files that are to be published."""
+        return (*self.match_files, *self.window_files, *self.snapshot_files)
 
     def to_bytes(self) -> bytes:
         """For the trip to the driver."""
@@ -105,4 +143,6 @@ class SlotReport:
     def from_bytes(cls, data: bytes) -> SlotReport:
         """What :meth:`to_bytes` wrote."""
         values = json.loads(data)
-        return cls(**{**values, "match_files": tuple(values["match_files"])})
+        for name in ("match_files", "window_files", "window_sent", "kept", "snapshot_files"):
+            values[name] = tuple(values[name])
+        return cls(**values)

@@ -1,4 +1,5 @@
-"""Verification: recompute a run's matches by brute force from what it received, and compare."""
+"""Verification: recompute a run's matches and windows by brute force from what it received, and
+compare."""
 
 from __future__ import annotations
 
@@ -12,21 +13,23 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from geoflux.engine.engine import Setting
 from geoflux.engine.intake import EventColumns, Intake
 from geoflux.engine.oracle import Oracle
-from geoflux.engine.records import RecordRules
+from geoflux.engine.record_rules import RecordRules
+from geoflux.engine.setting import Setting
 from geoflux.engine.source import EventSource, RawBatch, Slice
+from geoflux.engine.verify_windows import clock_problems, compared, written_windows
 from geoflux.operators.events import Events
-from geoflux.operators.where_parse import parse
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.store import Store
+
+_EXAMPLES = 5
 
 
 @dataclass
 class Verification:
-    """What the comparison found; all of ``missing``, ``duplicate``, ``extra`` and ``problems``
-    must be nothing."""
+    """What the comparison found; all of ``missing``, ``duplicate``, ``extra``, ``wrong_windows``
+    and ``problems`` must be nothing."""
 
     epochs: int = 0
     events: int = 0
@@ -35,13 +38,20 @@ class Verification:
     missing: int = 0
     duplicate: int = 0
     extra: int = 0
+    windows: int = 0
+    """Rows of windows that were written."""
+    wrong_windows: int = 0
+    """Rows of windows that are missing, too many, or not what they should be."""
+    late: int = 0
+    """Events that came after a window they belong to could have closed."""
     problems: list[str] = field(default_factory=list)
     examples: list[str] = field(default_factory=list)
 
     @property
     def is_clean(self) -> bool:
-        """Whether the run's matches are exactly the right ones."""
-        return not (self.missing or self.duplicate or self.extra or self.problems)
+        """Whether the run's matches and windows are exactly the right ones."""
+        wrong = self.missing + self.duplicate + self.extra + self.wrong_windows
+        return wrong == 0 and not self.problems
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values; ``wrong`` is another word for ``extra``."""
@@ -61,13 +71,15 @@ def verified(
     manifests = list(log.manifests())
     offset: dict[str, Any] = {}
     for done, manifest in enumerate(manifests):
-        oracle.control(setting.control.read(offset, manifest["control"]))
+        records = setting.control.read(offset, manifest["control"])
+        oracle.control(records, manifest.get("silence", 0))
         offset = manifest["control"]
-        wanted = frozenset().union(*(parse(q["where"]).columns for q in oracle.filtered()))
-        intake = Intake(columns, rules.space, columns.id_type(setting.schema), wanted)
+        id_type = columns.id_type(setting.schema)
+        intake = Intake(columns, rules.space, id_type, oracle.columns())
         _compare_epoch(
             setting, manifest, oracle, _received(setting, source, manifest, intake), result
         )
+        _compare_windows(setting, manifest, oracle, result)
         if progress is not None:
             progress(done + 1, len(manifests))
     _check_slices(manifests, result)
@@ -121,6 +133,19 @@ def _compare_epoch(
     _compare(manifest["epoch"], should, table, result)
 
 
+def _compare_windows(
+    setting: Setting, manifest: dict[str, Any], oracle: Oracle, result: Verification
+) -> None:
+    should = oracle.windows(manifest.get("final", False))
+    there = written_windows(setting.store, manifest)
+    found = compared(manifest["epoch"], should, there)
+    result.windows += found.rows
+    result.wrong_windows += found.wrong
+    result.late += oracle.clock.late
+    result.examples += found.differences[: max(0, _EXAMPLES - len(result.examples))]
+    result.problems += clock_problems(manifest, oracle.clock)
+
+
 def _written(store: Store, manifest: dict[str, Any], counting: bool) -> pa.Table | None:
     folder = "counts/" if counting else "matches/"
     tables = [
@@ -163,7 +188,7 @@ def _compare(
     result.missing += int(-surplus[surplus < 0].sum())
     result.duplicate += int(surplus[(surplus > 0) & (wanted > 0)].sum())
     result.extra += int(surplus[(surplus > 0) & (wanted == 0)].sum())
-    for k in np.flatnonzero(surplus)[: max(0, 5 - len(result.examples))]:
+    for k in np.flatnonzero(surplus)[: max(0, _EXAMPLES - len(result.examples))]:
         what = labels[0][int(every[k] >> 32)].as_py()
         if len(labels) == 2:
             what = f"{what} and event {labels[1][int(every[k] & 0xFFFFFFFF)].as_py()}"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from geoflux.operators import queries
 from geoflux.plan.plan import Plan
@@ -20,6 +21,7 @@ from geoflux.state.segments import read_segment, write_segment
 from geoflux.state.store import Store
 
 Numbers = npt.NDArray[np.int64]
+_LAST = "last."
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,8 @@ class Delta:
 def write_deltas(
     store: Store, name: str, where: tuple[Grid, Plan], came: pa.Table, ended: pa.Table
 ) -> list[int]:
-    """Write what came and what ended; returns the ids of the partitions concerned."""
+    """Write what came and what ended; returns the ids of the partitions concerned. Of queries
+    that aggregate the whole rows are kept when they end: some windows are still to be told."""
     grid, plan = where
     came_offsets, came_rows = _rows_by_place(came, grid, plan)
     end_offsets, end_rows = _rows_by_place(ended, grid, plan)
@@ -46,6 +49,7 @@ def write_deltas(
         "came.rows": came_rows,
         "end.offsets": end_offsets,
         "end.rows": end_rows,
+        **queries.to_arrays(ended.filter(pc.is_valid(ended.column("aggregate"))), _LAST),
     }
     write_segment(store, name, arrays, {"kind": "delta"})
     touched = (np.diff(came_offsets) > 0) | (np.diff(end_offsets) > 0)
@@ -92,6 +96,11 @@ def read_delta(store: Store, name: str, partition: int) -> Delta:
     ended = _slice(segment.array("end.offsets"), segment.array("end.rows"), place)
     rows = queries.from_arrays(segment.columns).take(pa.array(came)).combine_chunks()
     return Delta(rows, segment.array("ended")[ended])
+
+
+def read_ended(store: Store, name: str) -> pa.Table:
+    """The queries that aggregate and ended with a delta."""
+    return queries.from_arrays(read_segment(store, name).columns, _LAST)
 
 
 def _slice(offsets: Numbers, rows: npt.NDArray[np.int32], place: int) -> npt.NDArray[np.int32]:

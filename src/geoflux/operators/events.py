@@ -27,6 +27,17 @@ class Events:
     def __len__(self) -> int:
         return int(self.x.size)
 
+    def take(self, rows: npt.NDArray[Any]) -> Events:
+        """Some rows, in the order given."""
+        places = pa.array(rows)
+        return Events(
+            self.x[rows],
+            self.y[rows],
+            self.time[rows] if self.time.size else self.time,
+            None if self.id is None else self.id.take(places),
+            {name: column.take(places) for name, column in self.columns.items()},
+        )
+
     def take_columns(self, names: frozenset[str], rows: npt.NDArray[Any]) -> dict[str, pa.Array]:
         """Some columns at some rows."""
         places = pa.array(rows)

@@ -25,9 +25,11 @@ _ROOM = 1 << 20
 
 @dataclass(frozen=True)
 class SortedEvents:
-    """Events in the order of their cells, ready for the kernels."""
+    """Events in the order of their cells, ready for the kernels: whatever is looked up for the
+    events of a cell lies side by side. ``groups`` are the cells that have any (row by row within
+    the partition), where each begins, and the partition's width."""
 
-    order: IntArray
+    events: Events
     groups: tuple[IntArray, IntArray, int]
     points: tuple[Any, Any, Any, Any]
 
@@ -39,9 +41,10 @@ class SortedEvents:
         row = grid.rows_of(events.y) - np.int32(buckets.row0)
         cells = row * np.int32(buckets.columns) + column
         order, group_cells, offsets = kernels.sort_by_cell(cells, buckets.columns * buckets.rows)
-        x, y = events.x[order], events.y[order]
+        ordered = events.take(order)
+        x, y = ordered.x, ordered.y
         points = (grid.space.ticks_x(x), grid.space.ticks_y(y), x, y)
-        return cls(order, (group_cells, offsets, buckets.columns), points)
+        return cls(ordered, (group_cells, offsets, buckets.columns), points)
 
 
 @dataclass
@@ -66,7 +69,7 @@ class LayerMatcher:
         self._refiner = Refiner(layer, grid.space)
         self._exact = tuple(queries.numeric(layer.rows, n) for n in ("x0", "y0", "x1", "y1"))
 
-    def counts(self, events: Events, ready: SortedEvents, work: Work) -> npt.NDArray[np.int64]:
+    def counts(self, ready: SortedEvents, work: Work) -> npt.NDArray[np.int64]:
         """Matches per query of the layer."""
         counts = np.zeros(len(self.layer), np.int64)
         plain = self.layer.plain
@@ -77,28 +80,24 @@ class LayerMatcher:
                     self._exact, counts,
                 )
             )  # fmt: skip
-        for _, query in self._refined(events, ready, work):
+        for _, query in self._refined(ready, work):
             counts += np.bincount(query, minlength=counts.size)
         return counts
 
-    def pairs(
-        self, events: Events, ready: SortedEvents, work: Work
-    ) -> Iterator[tuple[IntArray, IntArray]]:
-        """All (event, query) pairs that match, in pieces; events by their row in the batch."""
+    def pairs(self, ready: SortedEvents, work: Work) -> Iterator[tuple[IntArray, IntArray]]:
+        """All (event, query) pairs that match, in pieces; events by their row in
+        ``ready.events``."""
         for event, query, _ in self._listed(self.layer.plain, ready, work):
-            yield ready.order[event], query
-        yield from self._refined(events, ready, work)
+            yield event, query
+        yield from self._refined(ready, work)
 
-    def _refined(
-        self, events: Events, ready: SortedEvents, work: Work
-    ) -> Iterator[tuple[IntArray, IntArray]]:
+    def _refined(self, ready: SortedEvents, work: Work) -> Iterator[tuple[IntArray, IntArray]]:
         index = self.layer.refine
         for event, query, entry in self._listed(index, ready, work):
             work.refined += query.size
-            row = ready.order[event]
             settled = index.x0[entry] == ALWAYS[0]
-            kept = self._refiner.keep(events, row, query, settled)
-            yield row[kept], query[kept]
+            kept = self._refiner.keep(ready.events, event, query, settled)
+            yield event[kept], query[kept]
 
     def _listed(
         self, index: CellIndex, ready: SortedEvents, work: Work

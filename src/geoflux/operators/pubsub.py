@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from geoflux.operators import queries
+from geoflux.operators.asking import Asking
+from geoflux.operators.collecting import Collector
 from geoflux.operators.deltas import Delta, Numbers, joined, once, read_delta, write_folded
 from geoflux.operators.events import Events
 from geoflux.operators.layer import Layer
@@ -58,6 +61,11 @@ class PartitionState:
     queries: int
     written: tuple[str, ...] = ()
 
+    @cached_property
+    def asking(self) -> Asking:
+        """Its queries that aggregate."""
+        return Asking.among([(matcher.layer.rows, alive) for matcher, alive in self.matchers])
+
 
 class PubSub:
     """The operator: opens partitions and matches events against them.
@@ -88,22 +96,33 @@ class PubSub:
             return self._composed(partition, base, delta, (*bases, folded), (name,))
         return self._composed(partition, base, delta, refs, ())
 
-    def process(self, state: PartitionState, events: Events, sink: MatchSink) -> Work:
-        """Match a batch of a partition's events."""
+    def process(
+        self, state: PartitionState, ready: SortedEvents, sink: MatchSink,
+        collector: Collector | None = None,
+    ) -> Work:  # fmt: skip
+        """Match a batch of a partition's events; matches of queries that aggregate are collected
+        as well."""
         work = Work()
-        if len(events) == 0 or not state.matchers:
-            return work
-        ready = SortedEvents.of(events, self._grid, state.partition)
-        for matcher, alive in state.matchers:
+        events = ready.events
+        for place, (matcher, alive) in enumerate(state.matchers):
             ids = matcher.layer.rows.column("id").chunk(0)
-            if self._counting:
-                counts = matcher.counts(events, ready, work)
+            ranks = None if collector is None else state.asking.ranks[place]
+            if self._counting and ranks is None:
+                counts = matcher.counts(ready, work)
                 if alive is not None:
                     counts[~alive] = 0
                 sink.counts(ids, counts)
                 continue
-            for event, query in _living(matcher.pairs(events, ready, work), alive):
-                sink.pairs(ids, query, events, event)
+            counts = np.zeros(len(matcher.layer), np.int64)
+            for event, query in _living(matcher.pairs(ready, work), alive):
+                if collector is not None and ranks is not None:
+                    _collect(collector, event, ranks[query])
+                if self._counting:
+                    counts += np.bincount(query, minlength=counts.size)
+                else:
+                    sink.pairs(ids, query, events, event)
+            if self._counting:
+                sink.counts(ids, counts)
         return work
 
     def _delta(self, ref: Ref, partition: Partition) -> Delta:
@@ -162,6 +181,14 @@ def _alive(numbers: Numbers, ended: Numbers) -> Mask | None:
     alive = np.ones(numbers.size, np.bool_)
     alive[hits] = False
     return alive
+
+
+def _collect(collector: Collector, event: IntArray, rank: IntArray) -> None:
+    asks = rank >= 0
+    if not asks.all():
+        event, rank = event[asks], rank[asks]
+    if event.size:
+        collector.add(event, rank)
 
 
 def _living(

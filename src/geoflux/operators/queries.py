@@ -26,12 +26,16 @@ QUERY_SCHEMA = pa.schema(
         pa.field("where", pa.string()),
         pa.field("valid_from", pa.int64()),
         pa.field("valid_until", pa.int64()),
+        pa.field("aggregate", pa.string()),
+        pa.field("since", pa.int64()),
     ]
 )
 """``number`` is unique for ever and grows; ``x0..y1`` is the bounding box (``x0 > x1`` wraps the
-antimeridian); times are microseconds since 1970. Rows are always in the order of ``number``."""
+antimeridian); times are microseconds since 1970. ``aggregate`` is the canonical text of what is
+asked about windows, ``since`` what was closed already when such a query was registered. Rows are
+always in the order of ``number``."""
 
-_OPTIONAL = ("user", "body", "where", "valid_from", "valid_until")
+_OPTIONAL = ("user", "body", "where", "valid_from", "valid_until", "aggregate", "since")
 
 
 def no_queries() -> pa.Table:
@@ -49,23 +53,23 @@ def numeric(rows: pa.Table, name: str) -> npt.NDArray[Any]:
     return joined
 
 
-def to_arrays(rows: pa.Table) -> dict[str, pa.Array]:
+def to_arrays(rows: pa.Table, prefix: str = "query.") -> dict[str, pa.Array]:
     """The columns to store in a segment; optional ones that say nothing are left out."""
     arrays = {}
     for name in QUERY_SCHEMA.names:
         column = rows.column(name)
         if name in _OPTIONAL and column.null_count == len(column):
             continue
-        arrays["query." + name] = column.combine_chunks()
+        arrays[prefix + name] = column.combine_chunks()
     return arrays
 
 
-def from_arrays(columns: Any) -> pa.Table:
+def from_arrays(columns: Any, prefix: str = "query.") -> pa.Table:
     """The table that :func:`to_arrays` stored; nothing but what was left out is made anew."""
-    length = len(columns["query.number"])
+    length = len(columns[prefix + "number"])
     arrays = []
     for field in QUERY_SCHEMA:
-        stored = columns.get("query." + field.name)
+        stored = columns.get(prefix + field.name)
         arrays.append(pa.nulls(length, field.type) if stored is None else stored)
     return pa.Table.from_arrays(arrays, schema=QUERY_SCHEMA)
 
@@ -112,3 +116,12 @@ def has_filter(rows: pa.Table) -> npt.NDArray[np.bool_]:
     asks = [pc.is_valid(rows.column(n)) for n in ("where", "valid_from", "valid_until")]
     found: npt.NDArray[np.bool_] = pc.or_(pc.or_(asks[0], asks[1]), asks[2]).to_numpy()
     return found
+
+
+def anchors(rows: pa.Table, grid: Grid) -> tuple[IntArray, IntArray]:
+    """The cell (column, row) that stands for each query: the lower left one of its box. The
+    partition that holds it is the query's home, where its windows are put together."""
+    space = grid.space
+    x = np.clip(numeric(rows, "x0"), space.west, space.east)
+    y = np.clip(numeric(rows, "y0"), space.south, space.north)
+    return grid.columns_of(x), grid.rows_of(y)

@@ -92,6 +92,10 @@ class GridPlan:
         """The place of the partition whose cell an event lies in."""
         return _look_up(self.raster, columns, rows, self.columns)
 
+    def homes(self, columns: IntArray, rows: IntArray) -> IntArray:
+        """The place of the partition that a cell lies in."""
+        return _look_up(self.raster, columns, rows, self.columns)
+
     def overlaps(self, ranges: CellRanges) -> Overlaps:
         """The partitions that ranges of cells touch: exactly those, each once."""
         counts = np.zeros(len(ranges), np.int64)
@@ -171,8 +175,10 @@ class GridPlan:
         )
 
     def forget(self, partition_ids: frozenset[int]) -> GridPlan:
-        """Cut the chain of lineage at partitions whose data has expired."""
-        return replace(self, retired=tuple(p for p in self.retired if p.id not in partition_ids))
+        """Cut the chain of lineage at partitions whose data has expired; a new version, since
+        whoever still sees that data needs the chain."""
+        retired = tuple(p for p in self.retired if p.id not in partition_ids)
+        return replace(self, retired=retired, version=self.version + 1)
 
     def _check_slot(self, slot: int) -> None:
         if not 0 <= slot < self.slots:

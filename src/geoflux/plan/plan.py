@@ -94,6 +94,10 @@ class Plan(Protocol):
         """The place of the partition that gets each event."""
         ...
 
+    def homes(self, columns: IntArray, rows: IntArray) -> IntArray:
+        """The place of the one partition that puts the results of a cell's queries together."""
+        ...
+
     def overlaps(self, ranges: CellRanges) -> Overlaps:
         """The partitions that each query touches, each once."""
         ...

@@ -43,6 +43,10 @@ class ReplicatedPlan:
         """Round-robin by position."""
         return (positions % self.slots).astype(np.int32)
 
+    def homes(self, columns: IntArray, rows: IntArray) -> IntArray:
+        """Cells dealt out to the slots."""
+        return ((rows.astype(np.int64) * self.columns + columns) % self.slots).astype(np.int32)
+
     def overlaps(self, ranges: CellRanges) -> Overlaps:
         """All partitions for every query that touches the space."""
         touches = (ranges.col1 >= ranges.col0) & (ranges.row1 >= ranges.row0)

@@ -1,7 +1,8 @@
 """The fast lane's source: a streaming DataFrame of slices, not of events.
 
 Spark keeps the offsets and schedules the tasks; what travels is (stream, start, stop), and the
-worker that routes reads the rows itself. The source is handed over pickled, as an option.
+worker that routes reads the rows itself. The source is handed over pickled, as an option. In the
+general lane the same source, of nothing, stands beside the user's stream for its silence.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import os
 import pickle
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
@@ -23,10 +25,33 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import LongType, StructField, StructType
 
-from geoflux.engine.source import EventSource
+from geoflux.engine.source import Slice
+from geoflux.spark.silence import Beat, Offset, Pulse
 
 NAME = "geoflux_slices"
 SCHEMA = StructType([StructField(name, LongType(), False) for name in ("stream", "start", "stop")])
+
+
+class Positions(Protocol):
+    """As much of an event source as Spark's offsets need."""
+
+    def latest(self, start: int, limit: int | None) -> int:
+        """The end of what can be read now."""
+        ...
+
+    def slices(self, start: int, stop: int, parts: int) -> list[Slice]:
+        """The rows of a range of positions in slices."""
+        ...
+
+
+class _Nothing:
+    """A source in which nothing ever comes."""
+
+    def latest(self, start: int, limit: int | None) -> int:
+        return 0
+
+    def slices(self, start: int, stop: int, parts: int) -> list[Slice]:
+        return []
 
 
 class _Pieces(InputPartition):
@@ -36,13 +61,15 @@ class _Pieces(InputPartition):
 
 
 class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    def __init__(self, source: EventSource, limit: int, tasks: int) -> None:
+    def __init__(self, source: Positions, limit: int, tasks: int, beat: Beat) -> None:
         self._source = source
         self._limit = limit
         self._tasks = tasks
+        self._closing = beat.closing is not None
+        self._pulse = Pulse(beat)
         self._end: int | None = None
 
-    def initialOffset(self) -> dict[str, Any]:
+    def initialOffset(self) -> Offset:
         # Before the first row, so that there is a first epoch (and control is read) without any.
         return {"position": -1}
 
@@ -52,13 +79,23 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:
         self._end = self._source.latest(0, None)
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+        if self._closing:  # whatever came in the meantime is for the next run
+            return self._pulse.quiet(start)
         first = max(int(start["position"]), 0)
         rows = None if isinstance(limit, ReadAllAvailable) else self._limit
         end = self._source.latest(first, rows)
-        return {"position": end if self._end is None else min(end, self._end)}
+        position = end if self._end is None else max(first, min(end, self._end))
+        if position == start["position"]:
+            return self._pulse.quiet(start)
+        self._pulse.heard()
+        return {"position": position}
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+    def commit(self, end: Offset) -> None:
+        """An epoch was run, perhaps for another source of the query that is not silent."""
+        self._pulse.heard()
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         first, last = max(int(start["position"]), 0), int(end["position"])
         found = self._source.slices(first, last, self._tasks)
         return [_Pieces([(p.stream, p.start, p.stop)]) for p in found]
@@ -84,17 +121,26 @@ class SliceSource(DataSource):
         return SCHEMA
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        source = pickle.loads(base64.b64decode(self.options["source"]))
-        return _Reader(source, int(self.options["limit"]), int(self.options["tasks"]))
+        source, beat = pickle.loads(base64.b64decode(self.options["source"]))
+        return _Reader(source, int(self.options["limit"]), int(self.options["tasks"]), beat)
 
 
-def slice_stream(spark: SparkSession, source: EventSource, limit: int, tasks: int) -> DataFrame:
+def slice_stream(
+    spark: SparkSession, source: Positions, limit: int, tasks: int, beat: Beat
+) -> DataFrame:
     """A streaming DataFrame of the slices of a source."""
     spark.dataSource.register(SliceSource)
     return (
         spark.readStream.format(NAME)
-        .option("source", base64.b64encode(pickle.dumps(source)).decode())
+        .option("source", base64.b64encode(pickle.dumps((source, beat))).decode())
         .option("limit", str(limit))
         .option("tasks", str(tasks))
         .load()
     )
+
+
+def with_silence(events: DataFrame, beat: Beat) -> DataFrame:
+    """A streaming DataFrame of events, and of nothing: epochs happen also when none come."""
+    nothing = slice_stream(events.sparkSession, _Nothing(), 1, 1, beat)
+    columns = [sf.lit(None).cast(f.dataType).alias(f.name) for f in events.schema.fields]
+    return events.union(nothing.select(*columns))

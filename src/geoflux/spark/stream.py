@@ -1,7 +1,8 @@
 """The streaming query that drives the engine: one micro-batch, one epoch.
 
 Spark calls the body with an epoch's rows, again after a crash; the engine's log makes that
-exactly-once. A run is only ever stopped between two epochs.
+exactly-once. A run is only ever stopped between two epochs. A stream that was drained is closed by
+one more epoch without events, in a query of its own: only then is it known that it was drained.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -20,10 +22,12 @@ from geoflux.engine.source import EventSource
 from geoflux.errors import GeofluxError
 from geoflux.spark.epoch import RouteRows, RouteSlices, run_job
 from geoflux.spark.session import default_parallelism
-from geoflux.spark.slices import slice_stream
+from geoflux.spark.silence import Beat, is_closing
+from geoflux.spark.slices import slice_stream, with_silence
 from geoflux.state.store import Store
 
 _POLL_SECONDS = 0.1
+_CLOSINGS = 3
 
 
 class _Stopping(Exception):
@@ -38,6 +42,24 @@ class Listener:
 
     on_epoch: Callable[[Manifest], None] | None = None
     on_matches: Callable[[DataFrame, int], None] | None = None
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How a run goes.
+
+    ``drain``: until all that is there is in, otherwise for ever; ``paced``: a source of ours hands
+    its rows out as time goes by; ``epoch_events`` at most in an epoch, ``epoch_seconds`` at least
+    between the starts of two; epochs without events every ``idle_seconds`` of silence (0: none);
+    no longer than ``deadline`` (seconds since 1970).
+    """
+
+    drain: bool
+    paced: bool
+    epoch_events: int
+    epoch_seconds: float = 0.0
+    idle_seconds: float = 0.0
+    deadline: float | None = None
 
 
 class EpochStream:
@@ -55,60 +77,81 @@ class EpochStream:
         self._store = store
         self._events = events
         self._listener = listener or Listener()
+        self._checkpoint = Path(store.path("checkpoint"))
         self._lock = threading.Lock()
-        self._stopping = threading.Event()
+        self._asked = threading.Event()
+        self._ending = False
         self._problem: BaseException | None = None
+        self._told: int | None = None
         self._position = 0 if engine.last is None else engine.manifest(engine.last)["position"]
 
-    def run(
-        self, drain: bool, epoch_events: int, epoch_seconds: float = 0.0,
-        deadline: float | None = None,
-    ) -> None:  # fmt: skip
-        """Block until the stream is drained (``drain``), has reached its source's end, or until
-        ``deadline`` (seconds since 1970) or :meth:`stop`."""
-        frame = self._frame(epoch_events)
-        total = None if isinstance(self._events, DataFrame) else self._events.total()
-        writer = frame.writeStream.foreachBatch(self._epoch).option(
-            "checkpointLocation", self._store.path("checkpoint")
-        )
-        if drain:
-            writer = writer.trigger(availableNow=True)
-        else:
-            writer = writer.trigger(processingTime=f"{int(epoch_seconds * 1000)} milliseconds")
-        query = writer.start()
+    def run(self, pace: Pace) -> None:
+        """Block until the stream is drained and closed, has reached its source's end, or until the
+        deadline or :meth:`stop`.
+
+        A stream of the user's own may have had something new when it was to be closed. That is
+        taken in first; after a few times it is left open, for the next run to close.
+        """
+        at_once = pace.drain and (not pace.paced or isinstance(self._events, DataFrame))
+        beat = Beat(0.0 if at_once else pace.idle_seconds)
+        ended = self._query(pace, beat, at_once or self._is_at_end())
+        if ended and not at_once and not self._is_at_end():  # it was over, but more has come since
+            ended = self._query(pace, beat, at_once)
+        for _ in range(_CLOSINGS):
+            last = self._engine.last
+            if not (pace.drain and ended and last is not None and self._engine.wants_closing()):
+                return
+            ended = self._query(pace, Beat(closing=last + 1), at_once=True)
+
+    def stop(self) -> None:
+        """Ask the run to end after the epoch that is under way; from any thread."""
+        self._asked.set()
+
+    def _query(self, pace: Pace, beat: Beat, at_once: bool) -> bool:
+        """Run one streaming query, over what is there ``at_once`` or until the source's end;
+        whether it came that far."""
+        query, late = self._started(pace, beat, at_once), False
         try:
-            while query.isActive:
-                if query.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type]
-                    break
-                ended = not drain and total is not None and self._position >= total
-                if ended or self._stopping.is_set() or (deadline and time.time() >= deadline):
+            while not query.awaitTermination(_POLL_SECONDS):
+                late = pace.deadline is not None and time.time() >= pace.deadline
+                if late or self._asked.is_set() or (not at_once and self._is_at_end()):
                     self._stop_between_epochs(query)
         except StreamingQueryException as error:
             if self._problem is None:
                 raise GeofluxError(f"the stream failed: {str(error).splitlines()[0]}") from error
         if self._problem is not None and not isinstance(self._problem, _Stopping):
             raise self._problem
+        return (at_once or self._is_at_end()) and not (late or self._asked.is_set())
 
-    def stop(self) -> None:
-        """Ask the run to end after the epoch that is under way; from any thread."""
-        self._stopping.set()
+    def _started(self, pace: Pace, beat: Beat, at_once: bool) -> Any:
+        self._ending, self._problem = False, None
+        writer = self._frame(pace, beat).writeStream.foreachBatch(self._epoch)
+        writer = writer.option("checkpointLocation", str(self._checkpoint))
+        if at_once:
+            return writer.trigger(availableNow=True).start()
+        milliseconds = int(pace.epoch_seconds * 1000)
+        return writer.trigger(processingTime=f"{milliseconds} milliseconds").start()
+
+    def _is_at_end(self) -> bool:
+        """Whether all that will ever come is in; for a stream of the user's own nobody knows."""
+        total = None if isinstance(self._events, DataFrame) else self._events.total()
+        return total is not None and self._position >= total
 
     def _stop_between_epochs(self, query: Any) -> None:
-        self._stopping.set()
+        self._ending = True
         with self._lock:
             query.stop()
 
-    def _frame(self, epoch_events: int) -> DataFrame:
+    def _frame(self, pace: Pace, beat: Beat) -> DataFrame:
         if isinstance(self._events, DataFrame):
-            return self._events
-        return slice_stream(
-            self._spark, self._events, epoch_events, default_parallelism(self._spark)
-        )
+            return with_silence(self._events, beat)
+        tasks = default_parallelism(self._spark)
+        return slice_stream(self._spark, self._events, pace.epoch_events, tasks, beat)
 
     def _epoch(self, rows: DataFrame, epoch: int) -> None:
         try:
             with self._lock:
-                if self._stopping.is_set():
+                if self._ending or self._asked.is_set():
                     raise _Stopping
                 self._run_epoch(rows, epoch)
         except BaseException as error:
@@ -117,9 +160,10 @@ class EpochStream:
 
     def _run_epoch(self, rows: DataFrame, epoch: int) -> None:
         if self._engine.is_committed(epoch):
-            self._tell_matches(self._engine.manifest(epoch))
+            if epoch != self._told:
+                self._tell_matches(self._engine.manifest(epoch))
             return
-        opened = self._engine.open(epoch)
+        opened = self._engine.open(epoch, final=self._closes(rows, epoch))
         task = opened.task
         begun = time.time()
         if isinstance(self._events, DataFrame):
@@ -139,7 +183,15 @@ class EpochStream:
         if self._listener.on_epoch is not None:
             self._listener.on_epoch(manifest)
 
+    def _closes(self, rows: DataFrame, epoch: int) -> bool:
+        """Whether an epoch closes the stream: it was made to, it should, and nothing came after
+        all (a source of ours holds back, the user's own cannot be told to)."""
+        if not (is_closing(self._checkpoint, epoch) and self._engine.wants_closing()):
+            return False
+        return not isinstance(self._events, DataFrame) or rows.isEmpty()
+
     def _tell_matches(self, manifest: Manifest) -> None:
+        self._told = manifest["epoch"]
         if self._listener.on_matches is None:
             return
         kinds = ("matches/", "counts/")

@@ -35,8 +35,8 @@ def warm_up() -> None:
     events = Events(half, half, np.zeros(16, np.int64), pa.array(np.arange(16)), {})
     ready = SortedEvents.of(events, grid, Partition(0, 0, 0, 8, 8, 0))
     matcher = LayerMatcher(layer, grid)
-    matcher.counts(events, ready, Work())
-    for _, query in matcher.pairs(events, ready, Work()):
+    matcher.counts(ready, Work())
+    for _, query in matcher.pairs(ready, Work()):
         compact(query, 1000)
     plan = GridPlan.initial(8, 8, 2)
     plan.locate(grid.columns_of(half), grid.rows_of(half), np.arange(16))

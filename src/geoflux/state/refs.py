@@ -16,9 +16,10 @@ from geoflux.plan import Change, GridPlan, Merge, Split
 
 class Ref(NamedTuple):
     """A segment, the partition whose rows are meant in it, and what kind of segment it is:
-    ``base`` (rows with their index) or ``delta`` (rows that came, numbers that ended)."""
+    ``base`` (rows with their index), ``delta`` (rows that came, numbers that ended) or
+    ``windows`` (what matches came to, addressed to homes)."""
 
-    kind: Literal["base", "delta"]
+    kind: Literal["base", "delta", "windows"]
     segment: str
     partition: int
 

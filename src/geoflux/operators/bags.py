@@ -1,0 +1,243 @@
+"""Per group of events: the different values of a column, and how often each occurred.
+
+Exact counts of distinct values and exact quantiles are read from it. Values are coded by a
+dictionary that a batch (or a merge) shares; merging unites dictionaries and adds counts, so it is
+associative and commutative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from geoflux.operators.measures import Mask, Pairs, numbers_of
+from geoflux.spatial.space import IntArray
+
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A column of a batch as codes into its different values; -1 where there is none."""
+
+    codes: npt.NDArray[np.int32]
+    values: pa.Array
+
+    @classmethod
+    def numbers(cls, column: pa.Array) -> Coded:
+        """The column as finite numbers, for quantiles."""
+        numbers = numbers_of(column)
+        return cls._encoded(pa.array(numbers, mask=np.isnan(numbers)))
+
+    @classmethod
+    def things(cls, column: pa.Array) -> Coded:
+        """The column as it is, to tell its values apart."""
+        if pa.types.is_floating(column.type):
+            floats = column.fill_null(np.nan).to_numpy(zero_copy_only=False)
+            column = pa.array(floats + floats.dtype.type(0), mask=np.isnan(floats))
+        return cls._encoded(column)
+
+    @classmethod
+    def _encoded(cls, column: pa.Array) -> Coded:
+        if pa.types.is_null(column.type):
+            return cls(np.full(len(column), -1, np.int32), column.slice(0, 0))
+        encoded = column.dictionary_encode()
+        codes = encoded.indices
+        if codes.null_count:
+            codes = codes.fill_null(-1)
+        return cls(codes.to_numpy(zero_copy_only=False), encoded.dictionary)
+
+
+@dataclass(frozen=True)
+class Bag:
+    """The values of group ``g`` are ``codes[offsets[g]:offsets[g + 1]]``, each ``counts`` times;
+    where only the values matter there are no ``counts``."""
+
+    offsets: Counts
+    codes: npt.NDArray[np.int32]
+    counts: Counts
+    values: pa.Array
+
+    @classmethod
+    def empty(cls, groups: int, values: pa.Array | None = None) -> Bag:
+        """Groups without any value."""
+        none = np.empty(0, np.int32)
+        values = pa.nulls(0) if values is None else values
+        return cls(np.zeros(groups + 1, np.int64), none, np.empty(0, np.int64), values)
+
+    def cut(self, start: int, stop: int) -> Bag:
+        """Some of the groups, without copying the values."""
+        first, last = self.offsets[start], self.offsets[stop]
+        offsets = self.offsets[start : stop + 1] - first
+        return Bag(offsets, self.codes[first:last], self.counts[first:last], self.values)
+
+    def taken(self, rows: npt.NDArray[np.int64]) -> Bag:
+        """Some of the groups, in the order given."""
+        sizes = np.diff(self.offsets)[rows]
+        offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+        places = np.repeat(self.offsets[rows] - offsets[:-1], sizes) + np.arange(offsets[-1])
+        counts = self.counts[places] if self.counts.size else self.counts
+        return Bag(offsets, self.codes[places], counts, self.values)
+
+    def pruned(self) -> Bag:
+        """With a dictionary of those values only that occur."""
+        used = np.zeros(len(self.values), np.bool_)
+        _mark(self.codes, used)
+        if used.all():
+            return self
+        place = np.cumsum(used, dtype=np.int32) - np.int32(1)
+        kept = self.values.take(pa.array(np.flatnonzero(used)))
+        return Bag(self.offsets, place[self.codes], self.counts, kept)
+
+    def regrouped(self, rows: IntArray, target: IntArray, groups: int) -> Bag:
+        """Groups put together: row ``rows[i]`` goes into group ``target[i]``."""
+        sizes = np.diff(self.offsets)[rows]
+        total = int(sizes.sum())
+        to, codes = np.empty(total, np.int32), np.empty(total, np.int32)
+        counts = np.empty(total if self.counts.size else 0, np.int64)
+        _spread(rows, target, self.offsets, self.codes, self.counts, to, codes, counts)
+        return _united(groups, [(to, codes, counts)], self.values)
+
+
+def bag_of(
+    groups: int, pieces: Sequence[tuple[IntArray, IntArray]], values: pa.Array, counted: bool
+) -> Bag:
+    """A bag from pairs (group, code); ``counted``: with how often each came."""
+    none = np.empty(0, np.int64)
+    return _united(
+        groups,
+        [(to, codes, np.ones(to.size, np.int64) if counted else none) for to, codes in pieces],
+        values,
+    )
+
+
+def coded_pairs(pairs: Pairs, asks: Mask, coded: Coded) -> tuple[IntArray, IntArray]:
+    """Group and code of every pair that has a group, an asking query and a value."""
+    group = np.empty(pairs.group.size, np.int32)
+    code = np.empty(pairs.group.size, np.int32)
+    found = _gather((pairs.group, pairs.rank, pairs.event, asks), coded.codes, group, code)
+    return group[:found], code[:found]
+
+
+def joined(parts: Sequence[tuple[int, Bag | None]]) -> Bag:
+    """Bags of several parts (with so many groups each), one below the other."""
+    known = [bag for _, bag in parts if bag is not None and len(bag.values)]
+    if not known:
+        return Bag.empty(sum(groups for groups, _ in parts))
+    kinds = {bag.values.type for bag in known}
+    kind = kinds.pop() if len(kinds) == 1 else pa.string()  # a source that changed a column's type
+    values = pc.unique(pa.chunked_array([bag.values.cast(kind) for bag in known]))
+    offsets, codes, counts = [np.zeros(1, np.int64)], [], []
+    end = 0
+    for groups, bag in parts:
+        if bag is None or not len(bag.values):
+            offsets.append(np.full(groups, end, np.int64))
+            continue
+        places = pc.index_in(bag.values.cast(kind), value_set=values).to_numpy(zero_copy_only=False)
+        codes.append(places.astype(np.int32)[bag.codes])
+        counts.append(bag.counts)
+        offsets.append(bag.offsets[1:] + end)
+        end += int(bag.offsets[-1])
+    return Bag(np.concatenate(offsets), np.concatenate(codes), np.concatenate(counts), values)
+
+
+def _united(
+    groups: int, pieces: Sequence[tuple[IntArray, IntArray, Counts]], values: pa.Array
+) -> Bag:
+    """Pieces of (group, code, count) as a bag; equal codes of a group become one: sorted by group
+    first, then told apart by a mark per code, so that no table has to be searched."""
+    starts = np.zeros(groups + 1, np.int64)
+    for to, _, _ in pieces:
+        _tally(to, starts[1:])
+    np.cumsum(starts, out=starts)
+    places = starts.copy()
+    ordered = np.empty(int(starts[-1]), np.int32)
+    tally = np.empty(sum(counts.size for _, _, counts in pieces), np.int64)
+    for to, codes, counts in pieces:
+        _by_group(to, codes, counts, places, ordered, tally)
+    offsets = np.zeros(groups + 1, np.int64)
+    _distinct(starts, ordered, tally, np.full(len(values), -1, np.int64), offsets)
+    found = int(offsets[-1])
+    return Bag(offsets, ordered[:found].copy(), tally[: min(found, tally.size)].copy(), values)
+
+
+@numba.njit(cache=True)
+def _tally(to: Any, counts: Any) -> None:
+    for i in range(to.size):
+        counts[to[i]] += 1
+
+
+@numba.njit(cache=True)
+def _mark(codes: Any, used: Any) -> None:
+    for i in range(codes.size):
+        used[codes[i]] = True
+
+
+@numba.njit(cache=True)
+def _gather(pairs: Any, codes: Any, out_group: Any, out_code: Any) -> Any:
+    group, rank, event, asks = pairs
+    k = 0
+    for i in range(group.size):
+        g = group[i]
+        if g < 0 or not asks[rank[i]]:
+            continue
+        c = codes[event[i]]
+        if c >= 0:
+            out_group[k] = g
+            out_code[k] = c
+            k += 1
+    return k
+
+
+@numba.njit(cache=True)
+def _spread(
+    rows: Any, target: Any, offsets: Any, codes: Any, counts: Any,
+    to: Any, out_codes: Any, out_counts: Any,
+) -> None:  # fmt: skip
+    k = 0
+    for i in range(rows.size):
+        for j in range(offsets[rows[i]], offsets[rows[i] + 1]):
+            to[k] = target[i]
+            out_codes[k] = codes[j]
+            if counts.size:
+                out_counts[k] = counts[j]
+            k += 1
+
+
+@numba.njit(cache=True)
+def _by_group(to: Any, codes: Any, counts: Any, places: Any, ordered: Any, tally: Any) -> None:
+    for i in range(to.size):
+        k = places[to[i]]
+        places[to[i]] = k + 1
+        ordered[k] = codes[i]
+        if counts.size:
+            tally[k] = counts[i]
+
+
+@numba.njit(cache=True)
+def _distinct(starts: Any, codes: Any, tally: Any, marks: Any, offsets: Any) -> None:
+    """Move the first of equal codes of each group to the front, in place; ``marks`` holds where
+    each code was last put."""
+    k = 0
+    for g in range(starts.size - 1):
+        first = k
+        for i in range(starts[g], starts[g + 1]):
+            c = codes[i]
+            place = marks[c]
+            if place >= first:
+                if tally.size:
+                    tally[place] += tally[i]
+                continue
+            marks[c] = k
+            codes[k] = c
+            if tally.size:
+                tally[k] = tally[i]
+            k += 1
+        offsets[g + 1] = k

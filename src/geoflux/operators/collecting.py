@@ -1,0 +1,304 @@
+"""Collecting matches into partial aggregates, in columns.
+
+Every pair (event, query) finds its group: the query and the *pane* of the event's time. A pane is
+a stretch of time that no window of the query cuts, so a window is some whole panes, and an event
+is counted once however many windows overlap. With a window of w and a slide of s, panes begin at
+multiples of s and at w mod s after them ("paired windows", Krishnamurthy et al. 2006).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numba
+import numpy as np
+import pyarrow as pa
+
+from geoflux.operators.aggregates import Aggregate, aggregate_of
+from geoflux.operators.bags import Coded, bag_of, coded_pairs
+from geoflux.operators.events import Events
+from geoflux.operators.measures import Mask, Measure, Pairs, Values
+from geoflux.operators.partials import Longs, Partials, bag_name
+from geoflux.spatial.space import IntArray
+
+_EXTREMES, _SUMS, _SQUARES = 0, 1, 2
+_WANTS = {"min": _EXTREMES, "max": _EXTREMES, "sum": _SUMS, "avg": _SUMS,
+          "stddev": _SQUARES, "stddev_pop": _SQUARES}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Queries that aggregate, by *rank*: the number of each, and which of ``specs`` it asks."""
+
+    numbers: Longs
+    spec: IntArray
+    specs: tuple[Aggregate, ...]
+
+    def __len__(self) -> int:
+        return int(self.numbers.size)
+
+    @cached_property
+    def windows(self) -> tuple[Longs, Longs]:
+        """Window and slide in microseconds of each rank; a window of events has 0."""
+        sizes = [(a.window_micros or 0, a.slide if a.window_micros else 0) for a in self.specs]
+        both = np.array(sizes, np.int64).reshape(-1, 2)[self.spec]
+        return np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
+
+    @cached_property
+    def measured(self) -> dict[str, tuple[int, Mask]]:
+        """Columns to measure: what for (0 extremes, 1 sums, 2 squares), and which ranks ask."""
+        wants: dict[str, int] = {}
+        for aggregate in self.specs:
+            for f in aggregate.functions:
+                if f.kind in _WANTS and f.column is not None:
+                    wants[f.column] = max(wants.get(f.column, 0), _WANTS[f.kind])
+        return {column: (level, self._asking(column, _WANTS)) for column, level in wants.items()}
+
+    @cached_property
+    def bagged(self) -> dict[str, tuple[str, str, Mask]]:
+        """Bags to fill: the kind and column of each, and which ranks ask."""
+        found = {}
+        for kinds in (("distinct",), ("median", "quantile")):
+            for aggregate in self.specs:
+                for f in aggregate.functions:
+                    if f.kind in kinds and f.column is not None:
+                        name = bag_name(f.kind, f.column)
+                        found[name] = (kinds[0], f.column, self._asking(f.column, kinds))
+        return found
+
+    def _asking(self, column: str, kinds: Any) -> Mask:
+        asks = [
+            any(f.kind in kinds and f.column == column for f in aggregate.functions)
+            for aggregate in self.specs
+        ]
+        found: Mask = np.array(asks, np.bool_)[self.spec]
+        return found
+
+
+class Collector:
+    """Takes in the matches of one batch of events, piece by piece.
+
+    Pairs whose windows are all closed are counted as ``late`` and left out. Pairs of queries with
+    windows of events are only kept (``pending``), unless they are late.
+    """
+
+    def __init__(self, asked: Asked, events: Events, floor: int) -> None:
+        self._asked = asked
+        self._events = events
+        self._floor = floor
+        self._groups = _Groups(len(asked))
+        self._values = {
+            column: Values.of(events.columns[column], wants)
+            for column, (wants, _) in asked.measured.items()
+        }
+        self._measures = {c: Measure.ready_for(0, v) for c, v in self._values.items()}
+        self._coded = {name: _coded(kind, events.columns[column])
+                       for name, (kind, column, _) in asked.bagged.items()}  # fmt: skip
+        self._bagged: dict[str, list[tuple[IntArray, IntArray]]] = {n: [] for n in self._coded}
+        self._pending: list[tuple[IntArray, IntArray]] = []
+        self.late = 0
+
+    def add(self, event: IntArray, rank: IntArray) -> None:
+        """Matches: rows of the events, ranks of the queries."""
+        group = np.empty(event.size, np.int32)
+        windows = self._asked.windows
+        self.late += self._groups.assign(
+            (event, rank, self._events.time), windows, self._floor, group
+        )
+        pairs = Pairs(event, rank, group)
+        for column, values in self._values.items():
+            measure = self._measures[column]
+            if measure.n.size < self._groups.room:
+                measure = self._measures[column] = measure.grown(self._groups.room)
+            measure.add(pairs, self._asked.measured[column][1], values)
+        for name, coded in self._coded.items():
+            self._bagged[name].append(coded_pairs(pairs, self._asked.bagged[name][2], coded))
+        waiting = np.flatnonzero(group == _PENDING)
+        if waiting.size:
+            self._pending.append((event[waiting], rank[waiting]))
+
+    def partials(self) -> Partials:
+        """What the matches came to; every key once, in no order."""
+        groups = self._groups.used
+        if groups == 0:
+            return Partials.none()
+        ranks, panes, counts = self._groups.columns
+        rank, pane, count = ranks[:groups], panes[:groups], counts[:groups]
+        return Partials(
+            self._asked.numbers[rank], pane, count,
+            {c: m.grown(groups) if m.n.size < groups else m.taken(slice(0, groups))
+             for c, m in self._measures.items()},
+            {name: bag_of(groups, self._bagged[name], coded.values, not name.startswith("distinct"))
+             for name, coded in self._coded.items()},
+        )  # fmt: skip
+
+    def pending(self) -> tuple[IntArray, Longs]:
+        """Matches of queries with windows of events: rows of the events, numbers of queries."""
+        if not self._pending:
+            return np.empty(0, np.int32), np.empty(0, np.int64)
+        event = np.concatenate([e for e, _ in self._pending])
+        return event, self._asked.numbers[np.concatenate([r for _, r in self._pending])]
+
+
+def collected(
+    aggregate: Aggregate, key: Longs, group: IntArray, columns: dict[str, pa.Array]
+) -> Partials:
+    """Partials of one aggregate over rows whose groups are known: row ``i`` belongs to group
+    ``group[i]``, whose key is ``key[group[i]]``. The number of every group is 0."""
+    asked = Asked(np.zeros(1, np.int64), np.zeros(1, np.int32), (aggregate,))
+    rows = np.arange(group.size, dtype=np.int32)
+    pairs = Pairs(rows, np.zeros(group.size, np.int32), group.astype(np.int32))
+    measures = {}
+    for column, (wants, asks) in asked.measured.items():
+        values = Values.of(columns[column], wants)
+        measures[column] = Measure.ready_for(key.size, values)
+        measures[column].add(pairs, asks, values)
+    found = {}
+    for name, (kind, column, asks) in asked.bagged.items():
+        coded = _coded(kind, columns[column])
+        counted = kind != "distinct"
+        found[name] = bag_of(key.size, [coded_pairs(pairs, asks, coded)], coded.values, counted)
+    count = np.bincount(group, minlength=key.size).astype(np.int64)
+    return Partials(np.zeros(key.size, np.int64), key, count, measures, found)
+
+
+def _coded(kind: str, column: pa.Array) -> Coded:
+    return Coded.things(column) if kind == "distinct" else Coded.numbers(column)
+
+
+_LATE, _PENDING = -1, -2
+
+
+class _Groups:
+    """The groups seen so far: a hash table of (rank, pane), and for every rank the pane that it
+    met last, since one event after another tends to fall into the same."""
+
+    def __init__(self, ranks: int) -> None:
+        self.room = max(1024, 2 * ranks)
+        self.used = 0
+        self._last = (
+            np.zeros(ranks, np.int64), np.zeros(ranks, np.int64), np.full(ranks, -1, np.int32)
+        )  # fmt: skip
+        self.columns = self._columns(self.room)
+        self._table = np.full(4 * _power(self.room), -1, np.int32)
+
+    @staticmethod
+    def _columns(room: int) -> tuple[IntArray, Longs, Longs]:
+        return np.empty(room, np.int32), np.empty(room, np.int64), np.zeros(room, np.int64)
+
+    def assign(
+        self, pairs: tuple[IntArray, IntArray, Longs], windows: tuple[Longs, Longs],
+        floor: int, group: IntArray,
+    ) -> int:  # fmt: skip
+        """Write the group of every pair; returns how many came too late."""
+        late = start = 0
+        while True:
+            start, self.used, more = _assign(
+                pairs, windows, floor, self._last, self.columns, self._table, self.used, start,
+                group,
+            )  # fmt: skip
+            late += more
+            if start == group.size:
+                return late
+            self._grow()
+
+    def _grow(self) -> None:
+        self.room *= 2
+        larger = self._columns(self.room)
+        for place in range(3):
+            larger[place][: self.used] = self.columns[place][: self.used]
+        self.columns = larger
+        self._table = np.full(4 * _power(self.room), -1, np.int32)
+        _rehash(self.columns, self.used, self._table)
+
+
+def _power(n: int) -> int:
+    return 1 << (n - 1).bit_length()
+
+
+@numba.njit(cache=True, inline="always")
+def _place(rank: Any, pane: Any, mask: Any) -> Any:
+    mixed = np.uint64(pane) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(rank)
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    return np.int64(mixed >> np.uint64(20)) & mask
+
+
+@numba.njit(cache=True)
+def _rehash(columns: Any, used: int, table: Any) -> None:
+    ranks, panes, _ = columns
+    mask = table.size - 1
+    for g in range(used):
+        place = _place(ranks[g], panes[g], mask)
+        while table[place] >= 0:
+            place = (place + 1) & mask
+        table[place] = g
+
+
+@numba.njit(cache=True)
+def _assign(
+    pairs: Any, windows: Any, floor: int, last: Any, columns: Any, table: Any,
+    used: int, start: int, group: Any,
+) -> Any:  # fmt: skip
+    """From pair ``start`` on, until all are done or there is no room for another group."""
+    event, rank, time = pairs
+    window, slide = windows
+    low, high, current = last
+    ranks, panes, counts = columns
+    mask = table.size - 1
+    late = 0
+    for i in range(start, event.size):
+        r = rank[i]
+        t = time[event[i]]
+        s = slide[r]
+        if s == 0:  # a window of events
+            if t < floor:
+                group[i] = -1
+                late += 1
+            else:
+                group[i] = -2
+            continue
+        if low[r] <= t < high[r]:
+            g = current[r]
+        else:
+            first = (t // s) * s
+            cut = window[r] % s
+            pane, end = first, first + s
+            if cut > 0:
+                if t - first >= cut:
+                    pane = first + cut
+                else:
+                    end = first + cut
+            g = np.int32(-1)
+            if first + window[r] > floor:
+                place = _place(r, pane, mask)
+                while table[place] >= 0 and not (
+                    ranks[table[place]] == r and panes[table[place]] == pane
+                ):
+                    place = (place + 1) & mask
+                g = table[place]
+                if g < 0:
+                    if used == ranks.size:
+                        return i, used, late
+                    g = np.int32(used)
+                    table[place] = g
+                    ranks[g] = r
+                    panes[g] = pane
+                    used += 1
+            low[r], high[r], current[r] = pane, end, g
+        group[i] = g
+        if g < 0:
+            late += 1
+        else:
+            counts[g] += 1
+    return event.size, used, late
+
+
+def asked_of(numbers: Longs, texts: pa.ChunkedArray) -> Asked:
+    """Queries by number with the canonical texts of what they ask."""
+    encoded = texts.combine_chunks().dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    specs = tuple(aggregate_of(text) for text in encoded.dictionary.to_pylist())
+    return Asked(numbers, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32), specs)

@@ -1,0 +1,231 @@
+"""Per group of events: how many values a column had, the smallest, the largest, the exact sums.
+
+A group is a query and a stretch of time (or a whole window). Merging measures is associative and
+commutative to the last bit, because the sums are exact (:mod:`geoflux.operators.exact_sum`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from geoflux.operators.exact_sum import Terms, Wide, aligned, normalise
+from geoflux.spatial.space import FloatArray, IntArray
+
+Mask = npt.NDArray[np.bool_]
+_NO_SUMS = np.zeros((0, 0), np.int64)
+
+
+def numbers_of(column: pa.Array) -> FloatArray:
+    """A column as floats; what is missing or not finite is NaN, and there is one zero."""
+    if pa.types.is_null(column.type):
+        return np.full(len(column), np.nan)
+    if pa.types.is_decimal(column.type):  # Arrow's own cast does not round correctly
+        column = column.cast(pa.string())
+    floats = column if pa.types.is_float64(column.type) else column.cast(pa.float64(), safe=False)
+    if floats.null_count:
+        floats = floats.fill_null(np.nan)
+    values = floats.to_numpy(zero_copy_only=False) + 0.0
+    values[~np.isfinite(values)] = np.nan
+    return values
+
+
+@dataclass(frozen=True)
+class Values:
+    """A column of a batch, ready to be added to measures; ``wants`` is 0 for the extremes alone,
+    1 with sums, 2 with sums of squares too."""
+
+    numbers: FloatArray
+    terms: Terms
+    squares: Terms
+
+    @classmethod
+    def of(cls, column: pa.Array, wants: int) -> Values:
+        """Split the numbers once, however many queries ask for them."""
+        numbers = numbers_of(column)
+        nothing = Terms(np.empty(0, np.int32), _NO_SUMS, 0, 0)
+        return cls(
+            numbers,
+            Terms.of(numbers) if wants >= 1 else nothing,
+            Terms.squares_of(numbers) if wants >= 2 else nothing,
+        )
+
+
+@dataclass
+class Measure:
+    """One row per group; ``sums`` and ``squares`` have no columns where nobody asks for them."""
+
+    n: npt.NDArray[np.int64]
+    low: FloatArray
+    high: FloatArray
+    sums: Wide
+    base: int
+    squares: Wide
+    squares_base: int
+
+    @classmethod
+    def empty(cls, groups: int, shape: tuple[int, int, int, int] = (0, 0, 0, 0)) -> Measure:
+        """Nothing seen yet; ``shape`` is limbs and base of the sums, then of the squares."""
+        return cls(
+            np.zeros(groups, np.int64),
+            np.full(groups, np.inf),
+            np.full(groups, -np.inf),
+            np.zeros((groups, shape[0]), np.int64),
+            shape[1],
+            np.zeros((groups, shape[2]), np.int64),
+            shape[3],
+        )
+
+    @classmethod
+    def ready_for(cls, groups: int, values: Values) -> Measure:
+        """Nothing seen yet, with room for what the values can add up to."""
+        terms, squares = values.terms, values.squares
+        return cls.empty(groups, (terms.limbs, terms.base, squares.limbs, squares.base))
+
+    def grown(self, groups: int) -> Measure:
+        """With room for more groups."""
+        larger = Measure.empty(groups, self.shape)
+        for name in ("n", "low", "high", "sums", "squares"):
+            getattr(larger, name)[: self.n.size] = getattr(self, name)
+        return larger
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Limbs and base of the sums, then of the squares."""
+        return self.sums.shape[1], self.base, self.squares.shape[1], self.squares_base
+
+    def taken(self, rows: Any) -> Measure:
+        """Some of the groups, by their places or as a slice."""
+        return Measure(
+            self.n[rows], self.low[rows], self.high[rows],
+            self.sums[rows], self.base, self.squares[rows], self.squares_base,
+        )  # fmt: skip
+
+    def add(self, pairs: Pairs, asks: Mask, values: Values) -> None:
+        """Take in one value for every pair whose query asks."""
+        _add(
+            (pairs.group, pairs.rank, pairs.event, asks), values.numbers,
+            (self.n, self.low, self.high),
+            (values.terms.first, values.terms.parts, self.sums),
+            (values.squares.first, values.squares.parts, self.squares),
+        )  # fmt: skip
+
+    def regrouped(self, rows: IntArray, target: IntArray, groups: int) -> Measure:
+        """Groups put together: row ``rows[i]`` goes into group ``target[i]``."""
+        out = Measure.empty(groups, self.shape)
+        _merge(
+            rows, target, (self.n, self.low, self.high, self.sums, self.squares),
+            (out.n, out.low, out.high, out.sums, out.squares),
+        )  # fmt: skip
+        normalise(out.sums)
+        normalise(out.squares)
+        return out
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Matches to take in: the row of the event, the rank of the query, the group (or -1)."""
+
+    event: IntArray
+    rank: IntArray
+    group: IntArray
+
+
+@dataclass
+class Joining:
+    """Measures of several parts, one below the other, in limbs that hold all of them."""
+
+    parts: list[tuple[int, Measure | None]] = field(default_factory=list)
+
+    def add(self, groups: int, measure: Measure | None) -> None:
+        """A part with so many groups; ``None`` where it has no such column."""
+        self.parts.append((groups, measure))
+
+    def joined(self) -> Measure:
+        """All parts as one."""
+        known = [m for _, m in self.parts if m is not None]
+        sums = _span([(m.sums.shape[1], m.base) for m in known])
+        squares = _span([(m.squares.shape[1], m.squares_base) for m in known])
+        shape = (*sums, *squares)
+        made = []
+        for groups, measure in self.parts:
+            if measure is None:
+                made.append(Measure.empty(groups, shape))
+                continue
+            wide = aligned(measure.sums, measure.base, shape[1], shape[0])
+            wider = aligned(measure.squares, measure.squares_base, shape[3], shape[2])
+            made.append(
+                Measure(
+                    measure.n, measure.low, measure.high, wide, shape[1], wider, shape[3]
+                )
+            )  # fmt: skip
+        stacked = [
+            np.concatenate([getattr(m, name) for m in made])
+            for name in ("n", "low", "high", "sums", "squares")
+        ]
+        n, low, high, all_sums, all_squares = stacked
+        return Measure(n, low, high, all_sums, shape[1], all_squares, shape[3])
+
+
+def _span(parts: list[tuple[int, int]]) -> tuple[int, int]:
+    """Limbs and base that hold all of several (limbs, base), with room to carry."""
+    used = [(limbs, base) for limbs, base in parts if limbs]
+    if not used:
+        return 0, 0
+    low = min(base for _, base in used)
+    return max(base + limbs for limbs, base in used) - low + (1 if len(used) > 1 else 0), low
+
+
+@numba.njit(cache=True)
+def _add(pairs: Any, numbers: Any, plain: Any, sums: Any, squares: Any) -> None:
+    group, rank, event, asks = pairs
+    n, low, high = plain
+    first, parts, wide = sums
+    first2, parts2, wide2 = squares
+    width, width2 = parts.shape[1], parts2.shape[1]
+    has_sums, has_squares = wide.shape[1] > 0, wide2.shape[1] > 0
+    for i in range(group.size):
+        g = group[i]
+        if g < 0 or not asks[rank[i]]:
+            continue
+        e = event[i]
+        v = numbers[e]
+        if v != v:
+            continue
+        n[g] += 1
+        if v < low[g]:
+            low[g] = v
+        if v > high[g]:
+            high[g] = v
+        if has_sums:
+            k = first[e]
+            for j in range(width):
+                wide[g, k + j] += parts[e, j]
+        if has_squares:
+            k = first2[e]
+            for j in range(width2):
+                wide2[g, k + j] += parts2[e, j]
+
+
+@numba.njit(cache=True)
+def _merge(rows: Any, target: Any, source: Any, out: Any) -> None:
+    n, low, high, sums, squares = source
+    out_n, out_low, out_high, out_sums, out_squares = out
+    for i in range(rows.size):
+        r, g = rows[i], target[i]
+        if n[r] == 0:
+            continue
+        out_n[g] += n[r]
+        if low[r] < out_low[g]:
+            out_low[g] = low[r]
+        if high[r] > out_high[g]:
+            out_high[g] = high[r]
+        for k in range(sums.shape[1]):
+            out_sums[g, k] += sums[r, k]
+        for k in range(squares.shape[1]):
+            out_squares[g, k] += squares[r, k]
