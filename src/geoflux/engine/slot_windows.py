@@ -25,7 +25,15 @@ from geoflux.operators.deltas import read_ended
 from geoflux.operators.events import Events
 from geoflux.operators.pubsub import PartitionState
 from geoflux.operators.queries import no_queries
-from geoflux.operators.window_state import Homes, HomeState, Kept, no_rows, together, write_windows
+from geoflux.operators.window_state import (
+    Homes,
+    HomeState,
+    Kept,
+    is_settled,
+    no_rows,
+    together,
+    write_windows,
+)
 from geoflux.operators.windows import Homed
 from geoflux.plan.plan import Partition
 from geoflux.state.segments import unique_name
@@ -80,10 +88,14 @@ class SlotWindows:
         """Close the windows that are due of the queries at home in a partition."""
         task = self._task
         refs = task.windows.get(partition.id, ())
+        ends = self._ended_homes == partition.id
+        due = ends.any() or state.asking.has_due(task.clock) or (refs and not len(state.asking))
+        if not due and is_settled(partition.id, refs):
+            return
         here = state.asking.homes(task.grid, task.plan) == partition.id
         live = state.asking.rows
         live = live if here.all() else live.filter(pa.array(here))
-        ended = self._ended.filter(pa.array(self._ended_homes == partition.id))
+        ended = self._ended.filter(pa.array(ends))
         if not (len(live) or len(ended)):
             if refs:  # of queries that are gone
                 self.report.refs[str(partition.id)] = []

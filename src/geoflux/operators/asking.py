@@ -62,6 +62,20 @@ class Asking:
         """What they ask."""
         return asked_of(queries.numeric(self.rows, "number"), self.rows.column("aggregate"))
 
+    def has_due(self, clock: Clock) -> bool:
+        """Whether a window of any of them may close now."""
+        if clock.final:
+            return True
+        before, floor = clock.floor_before, clock.floor
+        for a in self.asked.specs:
+            if a.window_micros is None and floor > before:
+                return True
+            if a.window_micros is not None:
+                ends = ((before - a.window_micros) // a.slide, (floor - a.window_micros) // a.slide)
+                if ends[1] > ends[0]:
+                    return True
+        return False
+
     def homes(self, grid: Grid, plan: Plan) -> npt.NDArray[np.int64]:
         """The id of the home of each."""
         return homes_of(self.rows, grid, plan)

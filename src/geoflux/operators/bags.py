@@ -80,11 +80,12 @@ class Bag:
 
     def taken(self, rows: npt.NDArray[np.int64]) -> Bag:
         """Some of the groups, in the order given."""
-        sizes = np.diff(self.offsets)[rows]
-        offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-        places = np.repeat(self.offsets[rows] - offsets[:-1], sizes) + np.arange(offsets[-1])
-        counts = self.counts[places] if self.counts.size else self.counts
-        return Bag(offsets, self.codes[places], counts, self.values)
+        offsets = np.zeros(rows.size + 1, np.int64)
+        np.cumsum(np.diff(self.offsets)[rows], out=offsets[1:])
+        codes = np.empty(int(offsets[-1]), np.int32)
+        counts = np.empty(codes.size if self.counts.size else 0, np.int64)
+        _copy(rows, self.offsets, self.codes, self.counts, codes, counts)
+        return Bag(offsets, codes, counts, self.values)
 
     def pruned(self) -> Bag:
         """With a dictionary of those values only that occur."""
@@ -97,13 +98,14 @@ class Bag:
         return Bag(self.offsets, place[self.codes], self.counts, kept)
 
     def regrouped(self, rows: IntArray, target: IntArray, groups: int) -> Bag:
-        """Groups put together: row ``rows[i]`` goes into group ``target[i]``."""
-        sizes = np.diff(self.offsets)[rows]
-        total = int(sizes.sum())
-        to, codes = np.empty(total, np.int32), np.empty(total, np.int32)
+        """Groups put together: row ``rows[i]`` goes into group ``target[i]``, which ascends."""
+        total = int(np.diff(self.offsets)[rows].sum())
+        codes = np.empty(total, np.int32)
         counts = np.empty(total if self.counts.size else 0, np.int64)
-        _spread(rows, target, self.offsets, self.codes, self.counts, to, codes, counts)
-        return _united(groups, [(to, codes, counts)], self.values)
+        _copy(rows, self.offsets, self.codes, self.counts, codes, counts)
+        starts = np.zeros(groups + 1, np.int64)
+        _sizes(rows, target, self.offsets, starts[1:])
+        return _told_apart(np.cumsum(starts), codes, counts, self.values)
 
 
 def bag_of(
@@ -133,26 +135,39 @@ def joined(parts: Sequence[tuple[int, Bag | None]]) -> Bag:
         return Bag.empty(sum(groups for groups, _ in parts))
     kinds = {bag.values.type for bag in known}
     kind = kinds.pop() if len(kinds) == 1 else pa.string()  # a source that changed a column's type
-    values = pc.unique(pa.chunked_array([bag.values.cast(kind) for bag in known]))
+    values = known[0].values.cast(kind)
     offsets, codes, counts = [np.zeros(1, np.int64)], [], []
     end = 0
     for groups, bag in parts:
         if bag is None or not len(bag.values):
             offsets.append(np.full(groups, end, np.int64))
             continue
-        places = pc.index_in(bag.values.cast(kind), value_set=values).to_numpy(zero_copy_only=False)
-        codes.append(places.astype(np.int32)[bag.codes])
+        values, places = _extended(values, bag.values.cast(kind))
+        codes.append(bag.codes if places is None else places[bag.codes])
         counts.append(bag.counts)
         offsets.append(bag.offsets[1:] + end)
         end += int(bag.offsets[-1])
     return Bag(np.concatenate(offsets), np.concatenate(codes), np.concatenate(counts), values)
 
 
+def _extended(values: pa.Array, more: pa.Array) -> tuple[pa.Array, IntArray | None]:
+    """Values with those of another dictionary that are new, and the places of the latter
+    (``None``: as they were)."""
+    if more.equals(values):
+        return values, None
+    found = pc.index_in(more, value_set=values)
+    if found.null_count:
+        new = more.filter(pc.is_null(found))
+        places = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
+        places[places < 0] = np.arange(len(values), len(values) + len(new), dtype=np.int32)
+        return pa.concat_arrays([values, new]), places
+    return values, found.to_numpy(zero_copy_only=False).astype(np.int32)
+
+
 def _united(
     groups: int, pieces: Sequence[tuple[IntArray, IntArray, Counts]], values: pa.Array
 ) -> Bag:
-    """Pieces of (group, code, count) as a bag; equal codes of a group become one: sorted by group
-    first, then told apart by a mark per code, so that no table has to be searched."""
+    """Pieces of (group, code, count) as a bag: sorted by group, then told apart."""
     starts = np.zeros(groups + 1, np.int64)
     for to, _, _ in pieces:
         _tally(to, starts[1:])
@@ -162,10 +177,15 @@ def _united(
     tally = np.empty(sum(counts.size for _, _, counts in pieces), np.int64)
     for to, codes, counts in pieces:
         _by_group(to, codes, counts, places, ordered, tally)
-    offsets = np.zeros(groups + 1, np.int64)
-    _distinct(starts, ordered, tally, np.full(len(values), -1, np.int64), offsets)
+    return _told_apart(starts, ordered, tally, values)
+
+
+def _told_apart(starts: Counts, codes: Any, counts: Any, values: pa.Array) -> Bag:
+    """Equal codes of a group become one, by a mark per code: no table has to be searched."""
+    offsets = np.zeros(starts.size, np.int64)
+    _distinct(starts, codes, counts, np.full(len(values), -1, np.int64), offsets)
     found = int(offsets[-1])
-    return Bag(offsets, ordered[:found].copy(), tally[: min(found, tally.size)].copy(), values)
+    return Bag(offsets, codes[:found].copy(), counts[: min(found, counts.size)].copy(), values)
 
 
 @numba.njit(cache=True)
@@ -197,18 +217,20 @@ def _gather(pairs: Any, codes: Any, out_group: Any, out_code: Any) -> Any:
 
 
 @numba.njit(cache=True)
-def _spread(
-    rows: Any, target: Any, offsets: Any, codes: Any, counts: Any,
-    to: Any, out_codes: Any, out_counts: Any,
-) -> None:  # fmt: skip
+def _copy(rows: Any, offsets: Any, codes: Any, counts: Any, to: Any, to_counts: Any) -> None:
     k = 0
     for i in range(rows.size):
         for j in range(offsets[rows[i]], offsets[rows[i] + 1]):
-            to[k] = target[i]
-            out_codes[k] = codes[j]
+            to[k] = codes[j]
             if counts.size:
-                out_counts[k] = counts[j]
+                to_counts[k] = counts[j]
             k += 1
+
+
+@numba.njit(cache=True)
+def _sizes(rows: Any, target: Any, offsets: Any, sizes: Any) -> None:
+    for i in range(rows.size):
+        sizes[target[i]] += offsets[rows[i] + 1] - offsets[rows[i]]
 
 
 @numba.njit(cache=True)

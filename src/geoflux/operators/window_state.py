@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from geoflux.operators import partials as pt
 from geoflux.operators.clock import END
@@ -104,6 +103,11 @@ class Closing:
     known: HomeState
 
 
+def is_settled(home: int, refs: tuple[Ref, ...]) -> bool:
+    """Whether the references of a home are its own, and few enough to stay as they are."""
+    return len(refs) <= _FOLD_AFTER and all(ref.partition == home for ref in refs)
+
+
 @dataclass(frozen=True)
 class Homes:
     """Opens and closes the windows of homes."""
@@ -117,12 +121,11 @@ class Homes:
         refer to the same rows, and must not both bring them into a later merge.
         """
         timed, waits = homed.closes(), homed.seals()
-        inherited = any(ref.partition != home for ref in refs)
-        if not (timed or waits or inherited) and len(refs) <= _FOLD_AFTER:
+        settled = is_settled(home, refs)
+        if settled and not (timed or waits):
             return Closing([], refs, known)
-        state = self._opened(homed, refs, known)
+        state, rank = self._opened(homed, refs, known)
         partials, rows = state.kept.partials, state.kept.rows
-        rank = np.searchsorted(homed.asked.numbers, partials.number)
         tables = [closed(homed, partials, rank)] if timed else []
         needed = last_end(homed.asked, rank, partials.key) > homed.upto[rank]
         still = np.ones(len(rows), np.bool_)
@@ -132,31 +135,40 @@ class Homes:
         after = _without(state, needed, still, homed.floor)
         if not len(after.kept):
             after = HomeState()
-        elif inherited or len(after.refs) > _FOLD_AFTER or not still.all():
+        elif not (settled and still.all()):
             after = self._folded(home, homed, after)
         return Closing([t for t in tables if len(t)], after.refs, after)
 
-    def _opened(self, homed: Homed, refs: tuple[Ref, ...], known: HomeState) -> HomeState:
-        """The state of all references; those that ``known`` has merged are not read again."""
+    def _opened(
+        self, homed: Homed, refs: tuple[Ref, ...], known: HomeState
+    ) -> tuple[HomeState, Longs]:
+        """The state of all references, and the rank of the query of each group; what ``known``
+        has merged is not read again."""
         old = known if known.refs == refs[: len(known.refs)] else HomeState()
-        parts, horizons = [old.kept], dict(old.horizons)
+        parts, horizons = [], dict(old.horizons)
         for ref in refs[len(old.refs) :]:
             kept = read_windows(self.store, ref)
             horizons[ref] = _horizon(homed, kept)
             parts.append(kept)
-        below = pt.joined([part.partials for part in parts])
-        alive = _alive(homed, below)
-        rows = pa.concat_tables([part.rows for part in parts], promote_options="permissive")
+        fresh, _ = _alive(homed, pt.joined([part.partials for part in parts]))
+        before, rank = _alive(homed, old.kept.partials)
+        if len(fresh):
+            fresh = fresh.merged()
+            rank = np.concatenate((rank, np.searchsorted(homed.asked.numbers, fresh.number)))
+        rows = pa.concat_tables(
+            [old.kept.rows, *(part.rows for part in parts)], promote_options="permissive"
+        )
         if len(rows):
-            numbers = rows.column(NUMBER).to_numpy()
-            rows = rows.filter(pa.array(_among(homed.asked.numbers, numbers)))
-        return HomeState(refs, Kept(below.taken(alive).merged(), rows), horizons)
+            _, mine = _ranked(homed, rows.column(NUMBER).to_numpy())
+            rows = rows if mine.all() else rows.filter(pa.array(mine))
+        return HomeState(refs, Kept(pt.joined([before, fresh]), rows), horizons), rank
 
     def _folded(self, home: int, homed: Homed, state: HomeState) -> HomeState:
         name = unique_name("state", f"windows-p{home}")
-        write_windows(self.store, name, [(home, state.kept)])
+        kept = Kept(state.kept.partials.merged(), state.kept.rows)
+        write_windows(self.store, name, [(home, kept)])
         ref = Ref("windows", name, home)
-        return HomeState((ref,), state.kept, {ref: _horizon(homed, state.kept)})
+        return HomeState((ref,), kept, {ref: _horizon(homed, kept)})
 
 
 def _without(
@@ -172,31 +184,31 @@ def _without(
     return HomeState(refs, Kept(partials, rows), {ref: state.horizons[ref] for ref in refs})
 
 
-def _among(numbers: Longs, wanted: Longs) -> npt.NDArray[np.bool_]:
-    place = np.minimum(np.searchsorted(numbers, wanted), max(numbers.size - 1, 0))
-    found: npt.NDArray[np.bool_] = (
-        numbers[place] == wanted if numbers.size else np.zeros(wanted.size, np.bool_)
-    )
-    return found
+def _ranked(homed: Homed, numbers: Longs) -> tuple[Longs, npt.NDArray[np.bool_]]:
+    """The rank of each number's query, and whether it is at home here at all."""
+    known = homed.asked.numbers
+    rank = np.searchsorted(known, numbers)
+    if known.size == 0:
+        return rank, np.zeros(numbers.size, np.bool_)
+    return rank, known[np.minimum(rank, known.size - 1)] == numbers
 
 
-def _alive(homed: Homed, partials: Partials) -> npt.NDArray[np.int64]:
-    """Groups of queries that are at home here, with a window that was not closed before."""
-    here = np.flatnonzero(_among(homed.asked.numbers, partials.number))
-    rank = np.searchsorted(homed.asked.numbers, partials.number[here])
-    return here[last_end(homed.asked, rank, partials.key[here]) > homed.after[rank]]
+def _alive(homed: Homed, partials: Partials) -> tuple[Partials, Longs]:
+    """Groups of queries that are at home here, with a window that was not closed before; and the
+    rank of each."""
+    rank, mine = _ranked(homed, partials.number)
+    here = np.flatnonzero(mine)
+    here = here[last_end(homed.asked, rank[here], partials.key[here]) > homed.after[rank[here]]]
+    if here.size == len(partials):
+        return partials, rank
+    return partials.taken(here), rank[here]
 
 
 def _horizon(homed: Homed, kept: Kept) -> int:
-    if (
-        len(kept.rows)
-        and pc.any(
-            pa.array(_among(homed.asked.numbers, kept.rows.column(NUMBER).to_numpy()))
-        ).as_py()
-    ):
+    """Until when something in it may be needed."""
+    if len(kept.rows) and _ranked(homed, kept.rows.column(NUMBER).to_numpy())[1].any():
         return END + 1
-    here = np.flatnonzero(_among(homed.asked.numbers, kept.partials.number))
-    if here.size == 0:
+    rank, mine = _ranked(homed, kept.partials.number)
+    if not mine.any():
         return -END
-    rank = np.searchsorted(homed.asked.numbers, kept.partials.number[here])
-    return int(last_end(homed.asked, rank, kept.partials.key[here]).max())
+    return int(last_end(homed.asked, rank[mine], kept.partials.key[mine]).max())
