@@ -69,6 +69,12 @@ def expected(
     return found
 
 
+def watermarks(epochs: list[list[dict[str, Any]]], lateness: float) -> dict[int, float]:
+    """The watermark that was there when an event came, by its id."""
+    floors = zip(epochs, _floors(epochs, lateness), strict=True)
+    return {row["id"]: floor for rows, floor in floors for row in rows}
+
+
 def _floors(epochs: list[list[dict[str, Any]]], lateness: float | None) -> Iterator[float]:
     """The floor at the opening of each epoch."""
     seen = -math.inf

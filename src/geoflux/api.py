@@ -179,7 +179,11 @@ def _rows(config: Config, inputs: Inputs, events: DataFrame | None, session: Spa
 def _opened_inputs(config: Config, store: Store, events: DataFrame | None) -> Inputs:
     """The inputs of a new run, or those of the run that the directory holds."""
     if store.exists(_RUN):
-        return _noted_inputs(config, store, store.read_json(_RUN))
+        noted = store.read_json(_RUN)
+        inputs = _noted_inputs(config, store, noted)
+        # Whoever asks the run later goes by the settings that it went on with.
+        store.write_json(_RUN, noted | {"config": config.as_dict()})
+        return inputs
     lane = "fast"
     started = time.time()
     if events is not None:

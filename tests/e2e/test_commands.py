@@ -28,12 +28,20 @@ def last_json(text: str) -> Any:
     return json.loads(text.strip().splitlines()[-1])
 
 
-def test_run_then_verify_the_simulator(tmp_path: Path) -> None:
-    out = tmp_path / "out"
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """A run of the simulator that retains its events: its directory, and how the command ended."""
+    out = tmp_path_factory.mktemp("simulated") / "out"
     done = geoflux(
         "run", "--out", str(out), "--duration", "3s", "--json", "--set", "simulate.rate=20000",
         "--set", "simulate.queries=1000", "--set", "space.grid=[300, 300]",
+        "--set", "retention.time=1 hour",
     )  # fmt: skip
+    return out, done
+
+
+def test_run_then_verify_the_simulator(simulated: tuple[Path, Any]) -> None:
+    out, done = simulated
     assert done.returncode == 0, done.stderr
     summary = last_json(done.stdout)
     assert summary["received"] == summary["processed"] == 60_000
@@ -47,6 +55,35 @@ def test_run_then_verify_the_simulator(tmp_path: Path) -> None:
     found = last_json(checked.stdout)
     assert (found["missing"], found["duplicate"], found["wrong"]) == (0, 0, 0)
     assert found["events"] == 60_000
+
+
+def test_a_snapshot_of_what_a_run_retained(simulated: tuple[Path, Any], tmp_path: Path) -> None:
+    out = str(simulated[0])
+    nearest = '{"nearest": {"lon": 2.35, "lat": 48.86, "k": 3}, "where": "lat > 0"}'
+    done = geoflux("snapshot", out, nearest, "--rows", "2", env={**os.environ, "COLUMNS": "200"})
+    assert done.returncode == 0, done.stderr
+    assert "distance" in done.stdout
+    assert "and 1 row more" in done.stdout
+    assert "3 events matched; read " in done.stdout
+    asked = '{"aggregate": {"functions": ["count", "distinct(object)"]}}'
+    told = last_json(geoflux("snapshot", out, "-", "--json", input=asked).stdout)
+    assert [row["function"] for row in told["rows"]] == ["count", "distinct(object)"]
+    assert told["rows"][0]["value"] == told["matched"]
+    assert 0 < told["matched"] < 60_000  # three seconds of the run are 72 minutes of event time
+    off = tmp_path / "off"  # as a run that was started without retention leaves it
+    off.mkdir()
+    noted = json.loads((simulated[0] / "run.json").read_text())
+    noted["config"]["retention"]["time"] = ""
+    (off / "run.json").write_text(json.dumps(noted))
+    for directory, query, sentence in (
+        (out, '{"where": "lta > 0"}', "no column 'lta'; did you mean 'lat'?"),
+        (out, '{"where": ', "the query is not JSON"),
+        (str(off), "{}", 'run it with retention.time = "1 hour"'),
+    ):
+        done = geoflux("snapshot", directory, query)
+        assert done.returncode == 2
+        assert sentence in " ".join(done.stderr.split())
+        assert (done.stdout, "Traceback" in done.stderr) == ("", False)
 
 
 BAD_EVENTS = [

@@ -59,6 +59,23 @@ def test_the_replay_tutorial(tmp_path: Path) -> None:
     assert lines[-1].endswith(" matches: 0 missing, 0 duplicate, 0 wrong")
 
 
+@pytest.mark.spark
+@pytest.mark.timeout(200)
+def test_the_windows_tutorial(tmp_path: Path) -> None:
+    done = _run(tmp_path, "windows.py")
+    assert done.returncode == 0, done.stderr[-2000:]
+    lines = done.stdout.splitlines()
+    windows = [line.split() for line in lines[1:15]]
+    assert [w[0] for w in windows] == ["centre"] * 7 + ["station"] * 7
+    assert {len(w) for w in windows} == {6}
+    assert lines[15].startswith("at the station in the last two minutes: taxi-")
+    metres = [int(line.split()[2]) for line in lines if line.startswith("free: ")]
+    assert metres == sorted(metres)
+    assert len(metres) == 5
+    assert lines[-2] == "kept: 3240 of 4800 events"
+    assert lines[-1] == "42 rows of windows: 0 wrong, 1 late event"
+
+
 def test_the_replay_needs_a_path_and_says_so(tmp_path: Path) -> None:
     done = _run(tmp_path, "replay_parquet.py")
     assert done.returncode == 2

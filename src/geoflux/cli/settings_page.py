@@ -87,7 +87,7 @@ def _values(spec: Field[Any], hint: Any) -> str:
         return f"whole number, {said}" if hint is int else said
     items = get_args(hint)
     if items and items[-1] is Ellipsis:
-        return "list of tables"
+        return "list of texts" if items[0] is str else "list of tables"
     return f"list of {len(items)} {_WORDS[items[0]]}s" if items else _WORDS[hint]
 
 

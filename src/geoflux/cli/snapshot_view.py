@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from geoflux.cli.wording import count, plural
+from geoflux.cli.wording import plural
 from geoflux.engine.answers import Answer
 
 
@@ -46,14 +46,12 @@ def told(value: Any) -> str:
     """A value in a cell.
 
     >>> told(None), told(0.1 + 0.2), told(12000), told(True), told("a")
-    ('-', '0.3', '12,000', 'True', 'a')
+    ('-', '0.3', '12000', 'True', 'a')
     """
     if value is None:
         return "-"
-    if isinstance(value, bool):
-        return str(value)
     if isinstance(value, datetime):
         return value.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "")
     if isinstance(value, float):
         return f"{value:.9g}"
-    return count(value) if isinstance(value, int) else str(value)
+    return str(value)

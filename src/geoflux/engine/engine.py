@@ -171,6 +171,7 @@ class Engine:
         return {
             "epoch": epoch, "plan": self._plan.version, "control": upto, "delta": delta,
             "partitions": partitions, "clock": asdict(clock), "silence": silence,
+            "lateness": setting.lateness_micros,
             "quarantine": quarantined,
             "registered": len(applied.came), "ended": len(applied.ended),
             "snapshots": [query.to_dict() for query in records.snapshots],
@@ -304,6 +305,7 @@ class Engine:
             "snapshots": len(opened.intent["snapshots"]),
             "watermark": opened.task.clock.watermark,
             "silence": opened.intent["silence"],
+            "lateness": opened.intent["lateness"],
             "final": opened.task.clock.final,
             "policy": self._policy_state,
             "decision": {

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from geoflux.engine.oracle_values import place_of, value_of
 from geoflux.operators.aggregates import Aggregate
+from geoflux.operators.windows import MOST_EMPTY
 
 Moment = int | float
 BEFORE_ALL, AFTER_ALL = -math.inf, math.inf
@@ -160,7 +161,8 @@ class TimeWindows:
         since = clock.origin if self.since == BEFORE_ALL else self.since
         if self.valid_from is not None:
             since = max(since, self.valid_from)
-        return range(int(max(first, (since - window) // slide + 1)), int(last) + 1)
+        oldest = max(first, (since - window) // slide + 1, last - MOST_EMPTY + 1)
+        return range(int(oldest), int(last) + 1)
 
 
 @dataclass

@@ -65,14 +65,15 @@ def verified(
     recorded what it received."""
     log = EpochLog(setting.store)
     rules = RecordRules(setting.grid.space, setting.schema, setting.config.source.max_record_bytes)
-    oracle = Oracle(rules, setting.lateness_micros)
+    oracle = Oracle(rules)
     columns = EventColumns.of(setting.config.source, setting.config.space)
     result = Verification()
     manifests = list(log.manifests())
     offset: dict[str, Any] = {}
     for done, manifest in enumerate(manifests):
         records = setting.control.read(offset, manifest["control"])
-        oracle.control(records, manifest.get("silence", 0))
+        oracle.clock.lateness_micros = manifest["lateness"]  # a restart may have changed it
+        oracle.control(records, manifest["silence"])
         offset = manifest["control"]
         id_type = columns.id_type(setting.schema)
         intake = Intake(columns, rules.space, id_type, oracle.columns())

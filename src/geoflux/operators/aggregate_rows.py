@@ -49,6 +49,6 @@ def _by_time(
     low, high = (int(time.min()), int(time.max())) if time.size else (END, BEGINNING)
     every = Homed(
         Asked(zero, np.zeros(1, np.int32), (aggregate,)), pa.array([""]),
-        zero + BEGINNING, zero + END, zero + low, zero + high, BEGINNING,
+        zero + BEGINNING, zero + END, zero + low, zero + high, BEGINNING, BEGINNING,
     )  # fmt: skip
     return closed(every, partials, np.zeros(keys.size, np.int64))

@@ -26,6 +26,8 @@ _CALL = re.compile(
 )
 _FIELDS = {"functions", "window", "slide", "empty"}
 _MOST_FUNCTIONS = 64
+_MOST_OVERLAPS = 10_000
+"""Windows that one event may lie in."""
 _LONGEST_MICROS = 2**61
 
 
@@ -48,7 +50,7 @@ class Function:
             return self.kind
         plain = re.fullmatch(r"[^\s,()\"]+", self.column) is not None
         column = self.column if plain else '"' + self.column.replace('"', '""') + '"'
-        share = "" if self.parameter is None else f", {self.parameter:g}"
+        share = "" if self.parameter is None else f", {self.parameter!r}"
         return f"{self.kind}({column}{share})"
 
     @property
@@ -127,6 +129,11 @@ def parse_aggregate(given: Any, needs_window: bool = True) -> Aggregate:
     if slide > size:
         raise _bad(
             f"slide {given['slide']!r} is longer than window {window!r}; expected at most that"
+        )
+    if size > _MOST_OVERLAPS * slide:
+        raise _bad(
+            f"an event would lie in {-(-size // slide):,} windows; expected a slide of at least "
+            f"1/{_MOST_OVERLAPS:,} of the window"
         )
     if by_events:
         if empty:

@@ -100,7 +100,7 @@ def homed(live: pa.Table, ended: pa.Table, clock: Clock) -> Homed:
     expired = has_ended & (until < watermark)
     upto = np.full(len(rows), clock.floor, np.int64)
     upto[expired | (~has_ended & clock.final)] = END
-    since = _filled(rows, "since", BEGINNING if clock.origin is None else clock.origin)
+    since = _filled(rows, "since", END if clock.origin is None else clock.origin)
     asked = asked_of(queries.numeric(rows, "number"), rows.column("aggregate"))
     last = until.copy()
     if clock.final and clock.max_time is not None:
@@ -114,6 +114,7 @@ def homed(live: pa.Table, ended: pa.Table, clock: Clock) -> Homed:
         np.maximum(since, _filled(rows, "valid_from", BEGINNING)),
         last,
         END if clock.final else clock.floor,
+        clock.floor,
     )
 
 

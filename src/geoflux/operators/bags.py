@@ -46,8 +46,8 @@ class Coded:
 
     @classmethod
     def _encoded(cls, column: pa.Array) -> Coded:
-        if pa.types.is_null(column.type):
-            return cls(np.full(len(column), -1, np.int32), column.slice(0, 0))
+        if pa.types.is_null(column.type) or pa.types.is_nested(column.type):
+            return cls(np.full(len(column), -1, np.int32), pa.nulls(0))
         encoded = column.dictionary_encode()
         codes = encoded.indices
         if codes.null_count:

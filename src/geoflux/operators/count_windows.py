@@ -22,6 +22,8 @@ from geoflux.operators.partials import Longs, Partials
 from geoflux.spatial.space import IntArray
 
 NUMBER, TIME, ID = "@number", "@time", "@id"
+_ROOM = 1 << 22
+"""Rows that are spread over windows at a time."""
 _SORTABLE = (
     pa.types.is_integer, pa.types.is_floating, pa.types.is_string, pa.types.is_large_string,
     pa.types.is_timestamp, pa.types.is_date, pa.types.is_decimal,
@@ -97,10 +99,14 @@ def windows_of(
     count = (time.size - size) // slide + 1 if time.size >= size else 0
     if count == 0:
         return RESULT_SCHEMA.empty_table(), 0
-    first = np.arange(count, dtype=np.int64) * slide
-    row = (first[:, None] + np.arange(size)).ravel()
-    group = np.repeat(np.arange(count, dtype=np.int32), size)
-    taken = {name: column.take(pa.array(row)) for name, column in columns.items()}
-    partials: Partials = collected(aggregate, first, group, taken)
-    spans = (time[first], time[first + size - 1])
-    return results(aggregate, partials, np.arange(count), spans), int(count * slide)
+    tables = []
+    at_once = max(1, _ROOM // size)
+    for block in range(0, count, at_once):
+        first = np.arange(block, min(block + at_once, count), dtype=np.int64) * slide
+        row = (first[:, None] + np.arange(size)).ravel()
+        group = np.repeat(np.arange(first.size, dtype=np.int32), size)
+        taken = {name: column.take(pa.array(row)) for name, column in columns.items()}
+        partials: Partials = collected(aggregate, first, group, taken)
+        spans = (time[first], time[first + size - 1])
+        tables.append(results(aggregate, partials, np.arange(first.size), spans))
+    return pa.concat_tables(tables), int(count * slide)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from geoflux.operators.aggregates import is_numeric
 from geoflux.operators.exact_sum import Terms, Wide, aligned, normalise
 from geoflux.spatial.space import FloatArray, IntArray
 
@@ -22,8 +23,9 @@ _NO_SUMS = np.zeros((0, 0), np.int64)
 
 
 def numbers_of(column: pa.Array) -> FloatArray:
-    """A column as floats; what is missing or not finite is NaN, and there is one zero."""
-    if pa.types.is_null(column.type):
+    """A column as floats; what is missing, no number or not finite is NaN, and there is one zero.
+    (A column that turns out to be of another kind was accepted before any event was seen.)"""
+    if pa.types.is_null(column.type) or not is_numeric(column.type):
         return np.full(len(column), np.nan)
     if pa.types.is_decimal(column.type):  # Arrow's own cast does not round correctly
         column = column.cast(pa.string())

@@ -110,12 +110,14 @@ class Selection:
         return Selection(tuple(pieces), self.naming)
 
     def table(self) -> pa.Table:
-        """The events: id, x, y, time, and the further columns by their names."""
+        """The events: id, x, y, time, and the further columns by their names, but for those that
+        are called like one of the former (or ``distance``)."""
         columns = {
             "id": self.ids(), "x": pa.array(self.number("x")), "y": pa.array(self.number("y")),
             "time": pa.array(self.number("time")).cast(_INSTANT),
         }  # fmt: skip
-        further = {name: self.column(name) for name in self.naming.stored}
+        taken = {*columns, "distance"}
+        further = {name: self.column(name) for name in self.naming.stored if name not in taken}
         arrays, names = [*columns.values(), *further.values()], [*columns, *further]
         return pa.Table.from_arrays(arrays, names)
 

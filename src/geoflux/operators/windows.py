@@ -8,6 +8,7 @@ does not depend on partitions, slots or the order of events.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,11 @@ from geoflux.operators.collecting import Asked
 from geoflux.operators.evaluate import RESULT_SCHEMA, results
 from geoflux.operators.partials import Longs, Partials
 
+MOST_EMPTY = 10_000
+"""Windows without events in a row that are told of a query in one epoch."""
+_ROOM = 1 << 22
+"""Windows that panes are spread over at a time."""
+
 
 @dataclass(frozen=True)
 class Homed:
@@ -26,7 +32,8 @@ class Homed:
 
     Of each the windows close now whose end lies in (``after``, ``upto``]. ``reports_from`` and
     ``reports_to`` bound the windows without events that are reported: their end lies above the
-    one, their start not above the other. What ends at or before ``floor`` is needed by nobody.
+    one, their start not above the other. What ends at or before ``floor`` is needed by nobody;
+    ``opened`` is the floor that the epoch was opened with.
     """
 
     asked: Asked
@@ -36,6 +43,7 @@ class Homed:
     reports_from: Longs
     reports_to: Longs
     floor: int
+    opened: int
 
     def closes(self) -> bool:
         """Whether any window of any of them can close now."""
@@ -70,51 +78,69 @@ def closed(homed: Homed, partials: Partials, rank: npt.NDArray[np.int64]) -> pa.
     oldest = np.maximum(oldest, ((homed.after[rank] - window) // slide + 1) * slide)
     newest = np.minimum(newest, ((homed.upto[rank] - window) // slide) * slide)
     copies = np.maximum((newest - oldest) // np.maximum(slide, 1) + 1, 0)
-    rows = np.repeat(np.arange(len(partials)), copies)
-    nth = np.arange(rows.size) - np.repeat(np.cumsum(copies) - copies, copies)
-    ends = oldest[rows] + nth * slide[rows] + window[rows]
-    whole = partials.regrouped(rows, partials.number[rows], ends)
-    return told(homed, whole)
-
-
-def told(homed: Homed, whole: Partials) -> pa.Table:
-    """The rows of windows (groups with their ends as keys), and of empty ones where asked for."""
-    rank = np.searchsorted(homed.asked.numbers, whole.number)
-    spec = homed.asked.spec[rank]
-    tables = []
-    for code, aggregate in enumerate(homed.asked.specs):
-        if aggregate.window_micros is None:
-            continue
-        rows = np.flatnonzero(spec == code)
-        if rows.size:
-            ends = whole.key[rows]
-            tables.append(results(aggregate, whole, rows, (ends - aggregate.window_micros, ends)))
-        if aggregate.empty:
-            tables += _empty(homed, code, aggregate, whole)
+    tables, numbers, keys = [], [], []
+    for groups in _blocks(rank, copies):
+        rows = np.repeat(groups, copies[groups])
+        before = np.cumsum(copies[groups]) - copies[groups]
+        nth = np.arange(rows.size) - np.repeat(before, copies[groups])
+        ends = oldest[rows] + nth * slide[rows] + window[rows]
+        whole = partials.regrouped(rows, partials.number[rows], ends)
+        tables += _told(homed, whole)
+        numbers.append(whole.number)
+        keys.append(whole.key)
+    if any(aggregate.empty for aggregate in homed.asked.specs):
+        tables += _empty(homed, np.concatenate(numbers), np.concatenate(keys))
     return pa.concat_tables(tables) if tables else RESULT_SCHEMA.empty_table()
 
 
-def _empty(homed: Homed, code: int, aggregate: Aggregate, whole: Partials) -> list[pa.Table]:
-    """The windows without events of the queries that ask for these too."""
-    window, slide = aggregate.window_micros, aggregate.slide
-    assert window is not None
+def _blocks(rank: Any, copies: Any) -> list[npt.NDArray[np.int64]]:
+    """Groups in blocks that spread over so many windows, all groups of a query in one."""
+    if int(copies.sum()) <= _ROOM:
+        return [np.arange(rank.size)]
+    order = np.argsort(rank, kind="stable")
+    ends = np.cumsum(copies[order])
+    starts = np.flatnonzero(np.diff(rank[order], prepend=-1))  # of queries
+    block = np.concatenate(([0], ends))[starts] // _ROOM
+    cuts = starts[np.flatnonzero(np.diff(block)) + 1]
+    return np.split(order, cuts)
+
+
+def _told(homed: Homed, whole: Partials) -> list[pa.Table]:
+    """The rows of windows that hold events: groups with the windows' ends as keys."""
+    spec = homed.asked.spec[np.searchsorted(homed.asked.numbers, whole.number)]
     tables = []
-    for rank in np.flatnonzero(homed.asked.spec == code):
+    for code, aggregate in enumerate(homed.asked.specs):
+        rows = np.flatnonzero(spec == code)
+        if rows.size and aggregate.window_micros is not None:
+            ends = whole.key[rows]
+            tables.append(results(aggregate, whole, rows, (ends - aggregate.window_micros, ends)))
+    return tables
+
+
+def _empty(homed: Homed, numbers: Longs, ends: Longs) -> list[pa.Table]:
+    """The windows without events of the queries that ask for these too; ``numbers`` (ascending)
+    and ``ends`` are those with events. Of a long stretch only the newest are told: one event with
+    a wrong time must not make millions of rows."""
+    tables = []
+    for rank, aggregate in enumerate(homed.asked.specs[code] for code in homed.asked.spec):
+        if not aggregate.empty or aggregate.window_micros is None:
+            continue
+        window, number = aggregate.window_micros, homed.asked.numbers[rank]
         after = max(int(homed.after[rank]), int(homed.reports_from[rank]))
         upto = min(int(homed.upto[rank]), int(homed.reports_to[rank]) + window)
-        if after <= BEGINNING or upto >= END or upto <= after:
-            continue
-        first = ((after - window) // slide + 1) * slide
-        starts = np.arange(first, upto - window + 1, slide, dtype=np.int64)
-        number = homed.asked.numbers[rank]
-        there = whole.key[np.searchsorted(whole.number, number) :
-                          np.searchsorted(whole.number, number, "right")]  # fmt: skip
-        starts = starts[~np.isin(starts + window, there)]
-        if starts.size:
-            nothing = Partials(
-                np.full(starts.size, number, np.int64), starts + window,
-                np.zeros(starts.size, np.int64),
-            )  # fmt: skip
-            rows = np.arange(starts.size)
-            tables.append(results(aggregate, nothing, rows, (starts, starts + window)))
+        first, last = np.searchsorted(numbers, number), np.searchsorted(numbers, number, "right")
+        for low, high in ((after, min(upto, homed.opened)), (max(after, homed.opened), upto)):
+            if low <= BEGINNING or high >= END or high <= low:
+                continue
+            newest = (high - window) // aggregate.slide
+            oldest = max((low - window) // aggregate.slide + 1, newest - MOST_EMPTY + 1)
+            starts = np.arange(oldest, newest + 1, dtype=np.int64) * aggregate.slide
+            starts = starts[~np.isin(starts + window, ends[first:last])]
+            if starts.size:
+                tables.append(_nothing(aggregate, int(number), starts, starts + window))
     return tables
+
+
+def _nothing(aggregate: Aggregate, number: int, starts: Longs, ends: Longs) -> pa.Table:
+    none = Partials(np.full(starts.size, number, np.int64), ends, np.zeros(starts.size, np.int64))
+    return results(aggregate, none, np.arange(starts.size), (starts, ends))

@@ -9,26 +9,14 @@ each time cost more than the rest of a small task (37 ms against 3 ms).
 from __future__ import annotations
 
 import gc
-import os
-from typing import Any
 
 from pyspark import daemon
 
+from geoflux.spark.hush import quietly
 from geoflux.spark.warm import warm_up
 
-_serve = daemon.worker
-
-
-def _serve_quietly(sock: Any, authenticated: bool) -> int:
-    """A worker's life; when Spark has hung up there is nobody to tell, and no trace to print."""
-    try:
-        return int(_serve(sock, authenticated))
-    except BrokenPipeError:
-        os._exit(1)
-
-
 if __name__ == "__main__":
-    daemon.worker = _serve_quietly
+    setattr(daemon, "worker", quietly(daemon.worker))  # noqa: B010  (typed as that very function)
     warm_up()
     gc.collect()
     gc.freeze()

@@ -26,7 +26,10 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import LongType, StructField, StructType
 
 from geoflux.engine.source import Slice
+from geoflux.spark.hush import hush
 from geoflux.spark.silence import Beat, Offset, Pulse
+
+hush()  # Spark imports this module in the workers that plan the source
 
 NAME = "geoflux_slices"
 SCHEMA = StructType([StructField(name, LongType(), False) for name in ("stream", "start", "stop")])
