@@ -6,10 +6,12 @@ it shares no code with geoflux.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import random
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,14 @@ def events(count: int, seed: int = 1) -> list[dict[str, Any]]:
              "kind": draw.choice(["taxi", "bus", "bike"])}
         )  # fmt: skip
     return out
+
+
+def disordered(count: int, seed: int = 1) -> list[dict[str, Any]]:
+    """Events in the order of their arrival: a few seconds out of order, some minutes late."""
+    draw = random.Random(seed)
+    rows = events(count, seed)
+    delay = [draw.uniform(0, 30) + (240 if draw.random() < 0.05 else 0) for _ in rows]
+    return sorted(rows, key=lambda row: row["time"] + delay[row["id"]])
 
 
 def queries() -> list[dict[str, Any]]:
@@ -96,8 +106,13 @@ def queries() -> list[dict[str, Any]]:
     return out
 
 
-def expected(records: list[dict[str, Any]], rows: list[dict[str, Any]]) -> Counter[Any]:
-    """Every match by comparing each event with each query."""
+def expected(
+    records: list[dict[str, Any]], rows: list[dict[str, Any]],
+    watermarks: Mapping[int, float] | None = None,
+) -> Counter[Any]:  # fmt: skip
+    """Every match by comparing each event with each query; ``watermarks`` were there when an event
+    (by its id) came: a query has ended when its validity lies before."""
+    passed = watermarks or {}
     live: dict[str, dict[str, Any]] = {}
     for record in records:
         if record["op"] == "register":
@@ -110,6 +125,8 @@ def expected(records: list[dict[str, Any]], rows: list[dict[str, Any]]) -> Count
         test = SPEEDS.get(query.get("where", ""), lambda _: True)
         for event in rows:
             if "valid_from" in query and not 1_700_000_100 <= event["time"] <= 1_700_000_300:
+                continue
+            if "valid_from" in query and passed.get(event["id"], 0) > 1_700_000_300:
                 continue
             if inside(event["lon"], event["lat"]) and test(event):
                 found[query["id"], event["id"]] += 1
@@ -136,12 +153,15 @@ def _metres(lon1: float, lat1: float, lon2: float, lat2: float) -> float:
 
 
 def write(
-    folder: Path, records: list[dict[str, Any]], rows: list[dict[str, Any]], files: int = 3
-) -> None:
-    """Events as Parquet and NDJSON files, and the control file."""
+    folder: Path, records: list[dict[str, Any]], rows: list[dict[str, Any]], files: int = 3,
+    in_turn: bool = False,
+) -> None:  # fmt: skip
+    """Events as Parquet and NDJSON files, and the control file; ``in_turn``: one file goes on
+    where the one before it ended, so that events come in the order given."""
     (folder / "events").mkdir(parents=True)
+    cuts = [len(rows) * k // files for k in range(files + 1)] if files else []
     for k in range(files):
-        part = rows[k::files]
+        part = rows[cuts[k] : cuts[k + 1]] if in_turn else rows[k::files]
         if k % 2 == 0:
             pq.write_table(pa.Table.from_pylist(part), folder / f"events/part{k}.parquet")
         else:
@@ -150,15 +170,29 @@ def write(
     (folder / "queries.ndjson").write_text("".join(json.dumps(r) + "\n" for r in records))
 
 
-def toml(folder: Path, slots: int = 4, balance: str = "uniform", more: str = "") -> Path:
+def toml(
+    folder: Path, slots: int = 4, balance: str = "uniform", more: str = "", mode: str = "drain"
+) -> Path:
     """A settings file for them."""
     path = folder / "geofence.toml"
     path.write_text(
         f'[space]\ngrid = [100, 100]\n[source]\nkind = "files"\npath = "events"\n'
-        f'[control]\npath = "queries.ndjson"\n[run]\nmode = "drain"\n'
+        f'[control]\npath = "queries.ndjson"\n[run]\nmode = "{mode}"\n'
         f'[engine]\nslots = {slots}\nbalance = "{balance}"\n{more}'
     )
     return path
+
+
+def ask(folder: Path, records: list[dict[str, Any]]) -> None:
+    """Append to the control file."""
+    with open(folder / "queries.ndjson", "a") as file:
+        file.write("".join(json.dumps(record) + "\n" for record in records))
+
+
+def epochs(rows: list[dict[str, Any]], received: list[int]) -> list[list[dict[str, Any]]]:
+    """Events in the order of their arrival, cut into epochs that received so many."""
+    left = iter(rows)
+    return [list(itertools.islice(left, count)) for count in received]
 
 
 def matches(out: Path) -> Counter[Any]:

@@ -8,17 +8,23 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 import handmade
-from geoflux import api
+import snapshots_by_hand
+import windows_by_hand
+from geoflux import Snapshots, api
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.store import Store
 
-ROWS = handmade.events(1500, seed=3)
-RECORDS = handmade.queries()
+ROWS = handmade.disordered(1500, seed=3)
+RECORDS = windows_by_hand.asking(handmade.queries())
+SNAPSHOTS = snapshots_by_hand.asked_of_everything()
+LATENESS, RETENTION = 120, 300
+MORE = f"lateness = '{LATENESS}s'\n[retention]\ntime = '{RETENTION}s'\n"
 POINTS = [
     "before-delta", "after-delta", "after-intent", "before-job", "routing", "executing",
     "after-job", "before-manifest", "after-manifest", "mid-publish", "after-commit",
@@ -41,21 +47,36 @@ def _geoflux(folder: Path, *before: str, **more: str) -> subprocess.CompletedPro
 
 @pytest.mark.timeout(900)
 def test_killed_at_every_point_and_started_again(tmp_path: Path) -> None:
-    handmade.write(tmp_path, RECORDS, ROWS, files=4)
-    handmade.toml(tmp_path, 3, more="epoch_events = 100\nmemory = '1g'\n")
+    """Followed, so that snapshots are asked while it goes; drained by the last run."""
+    handmade.write(tmp_path, RECORDS, ROWS, files=4, in_turn=True)
+    more = f"epoch_events = 100\nmemory = '1g'\n{MORE}"
+    handmade.toml(tmp_path, 3, more=more, mode="follow")
+    asked = []
     for number, point in enumerate(POINTS):
+        if point != "before-intent":  # the last one, after which no control record is read
+            asked.append(SNAPSHOTS[number % len(SNAPSHOTS)] | {"id": point})
+            handmade.ask(tmp_path, asked[-1:])
         epoch = max(0, number - 2)
         done = _geoflux(tmp_path, SCRIPT, point, str(epoch))
         assert done.returncode == -9, (point, done.stdout[-2000:], done.stderr[-2000:])
         assert f"killed at {point}" in done.stdout
+    handmade.toml(tmp_path, 3, more=more)
     done = _geoflux(tmp_path, "-m", "geoflux.cli")
     assert done.returncode == 0, done.stderr[-2000:]
-    _check(tmp_path)
+    epochs = _check(tmp_path)
+    answers = snapshots_by_hand.answers(tmp_path / "out")
+    assert set(answers) == {query["id"] for query in asked}
+    for query in asked:
+        told = answers[query["id"]]
+        (epoch,) = told.epochs
+        seen = snapshots_by_hand.visible(epochs[:epoch], RETENTION)
+        snapshots_by_hand.check(query, told, seen)
+    assert len([told for told in answers.values() if told.matched[0]]) > len(answers) / 2
 
 
-def _check(folder: Path) -> None:
+def _check(folder: Path) -> list[list[dict[str, Any]]]:
+    """Everything that a run wrote; the events of each of its epochs."""
     out = folder / "out"
-    assert handmade.matches(out) == handmade.expected(RECORDS, ROWS)
     manifests = list(EpochLog(Store(str(out))).manifests())
     assert [m["epoch"] for m in manifests] == list(range(len(manifests)))
     assert sum(m["received"] for m in manifests) == len(ROWS)
@@ -63,18 +84,28 @@ def _check(folder: Path) -> None:
         assert (
             m["received"] + m["carried_in"] == m["processed"] + m["quarantined"] + m["carried_out"]
         )
+    epochs = handmade.epochs(ROWS, [m["received"] for m in manifests])
+    watermarks = windows_by_hand.watermarks(epochs, LATENESS)
+    assert any(row["time"] < watermarks[row["id"]] for row in ROWS), "some events are late"
+    assert handmade.matches(out) == handmade.expected(RECORDS, ROWS, watermarks)
+    assert windows_by_hand.written(out) == windows_by_hand.expected(RECORDS, epochs[:-1], LATENESS)
+    reader, seen = Snapshots(out), snapshots_by_hand.visible(epochs, RETENTION)
+    for query in SNAPSHOTS:
+        snapshots_by_hand.check(query, snapshots_by_hand.answer_of(reader.ask(query)), seen)
     assert api.verify(out).is_clean
-    named = {Path(name).name for m in manifests for name in m["files"]}
-    assert {p.name for p in (out / "matches").iterdir()} == {n for n in named if "-s" in n}
+    named = {name for m in manifests for name in m["files"]}
+    for kind in ("matches", "aggregates", "snapshots"):
+        found = {f"{kind}/{path.name}" for path in (out / kind).glob("*")}
+        assert found == {name for name in named if name.startswith(f"{kind}/")}
     assert json.loads((out / "summary.json").read_text())["received"] == len(ROWS)
+    return epochs
 
 
 @pytest.mark.timeout(300)
 def test_an_executor_killed_in_mid_epoch(tmp_path: Path) -> None:
-    handmade.write(tmp_path, RECORDS, ROWS, files=4)
-    handmade.toml(
-        tmp_path, 4, more='epoch_events = 300\nmaster = "local-cluster[2,1,2048]"\nmemory = "1g"\n'
-    )
+    handmade.write(tmp_path, RECORDS, ROWS, files=4, in_turn=True)
+    cluster = 'epoch_events = 300\nmaster = "local-cluster[2,1,2048]"\nmemory = "1g"\n'
+    handmade.toml(tmp_path, 4, more=cluster + MORE)
     command = [sys.executable, "-m", "geoflux.cli", "run", str(tmp_path / "geofence.toml"),
                "--out", str(tmp_path / "out")]  # fmt: skip
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:

@@ -13,9 +13,14 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import handmade
-from geoflux import api
+import snapshots_by_hand
+import windows_by_hand
+from geoflux import Snapshots, api
 from geoflux.config import Config
+from geoflux.engine.engine import Manifest
 from geoflux.errors import ConfigError, StateError
+from geoflux.state.epoch_log import EpochLog
+from geoflux.state.store import Store
 
 ROWS = handmade.events(400)
 RECORDS = handmade.queries()
@@ -53,6 +58,52 @@ def test_counts_add_up_to_the_matches(tmp_path: Path, spark: SparkSession) -> No
     assert api.verify(tmp_path / "out").is_clean
 
 
+@pytest.mark.parametrize(("slots", "mode"), [(1, "rows"), (4, "counts"), (22, "rows")])
+def test_windows_and_snapshots_give_the_brute_force_result(
+    tmp_path: Path, spark: SparkSession, slots: int, mode: str
+) -> None:
+    """Followed, so that snapshots are asked while it goes, two after each epoch; then drained."""
+    rows, records, out = handmade.disordered(400), windows_by_hand.asking(RECORDS), tmp_path / "out"
+    handmade.write(tmp_path, records, rows, in_turn=True)
+    given = {"engine.epoch_events": 60, "engine.lateness": "1 minute", "run.duration": "100s",
+             "retention.time": "2 minutes", "output.matches": mode}  # fmt: skip
+    queries = snapshots_by_hand.asked_of_everything()
+    streams: list[Any] = []
+    received: list[int] = []
+
+    def on_epoch(manifest: Manifest) -> None:
+        handmade.ask(tmp_path, queries[2 * len(received) :][:2])
+        received.append(manifest["received"])
+        if sum(received) == len(rows):
+            streams[0].stop()
+
+    config = Config.load(handmade.toml(tmp_path, slots, mode="follow"), given, {})
+    api.run(config, out, spark=spark, on_epoch=on_epoch, on_start=streams.append)
+    config = Config.load(handmade.toml(tmp_path, slots), given, {})
+    summary = api.run(config, out, spark=spark)
+    assert summary.received == summary.processed == len(rows)
+    *manifests, final = EpochLog(Store(str(out))).manifests()
+    assert final["final"]
+    epochs = handmade.epochs(rows, [m["received"] for m in manifests])
+    assert windows_by_hand.written(out) == windows_by_hand.expected(records, epochs, 60)
+    expected = handmade.expected(records, rows, windows_by_hand.watermarks(epochs, 60))
+    assert summary.matches == expected.total()
+    answers = snapshots_by_hand.answers(out)
+    assert [answers[q["id"]].epochs for q in queries] == [{1 + k // 2} for k in range(len(queries))]
+    for place, query in enumerate(queries):
+        seen = snapshots_by_hand.visible(epochs[: 1 + place // 2], 120)
+        snapshots_by_hand.check(query, answers[query["id"]], seen)
+    _check_reader(out, snapshots_by_hand.visible(epochs, 120))
+    assert api.verify(out).is_clean
+
+
+def _check_reader(out: Path, seen: list[dict[str, Any]]) -> None:
+    """The questions of a reader beside the run."""
+    reader = Snapshots(out)
+    for query in snapshots_by_hand.asked_of_everything():
+        snapshots_by_hand.check(query, snapshots_by_hand.answer_of(reader.ask(query)), seen)
+
+
 def test_a_dataframe_of_the_users_own_and_matches_as_a_dataframe(
     tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -87,14 +138,19 @@ def test_a_dataframe_of_the_users_own_and_matches_as_a_dataframe(
 def test_the_general_lane_over_files_gives_the_same(
     tmp_path: Path, spark: SparkSession, kind: str
 ) -> None:
-    handmade.write(tmp_path, RECORDS, ROWS, files=1)
+    records = windows_by_hand.asking(RECORDS)
+    handmade.write(tmp_path, records, ROWS, files=1)
     if kind == "ndjson":
         (tmp_path / "events/part0.parquet").unlink()
         lines = "".join(json.dumps(row) + "\n" for row in ROWS)
         (tmp_path / "events/a.ndjson").write_text(lines + '{"id": oops\n')
-    config = Config.load(handmade.toml(tmp_path), {"engine.lane": "general"}, {})
+    given = {"engine.lane": "general", "retention.bytes": "1 MB"}
+    config = Config.load(handmade.toml(tmp_path), given, {})
     summary = api.run(config, tmp_path / "out", spark=spark)
     assert handmade.matches(tmp_path / "out") == EXPECTED
+    windows = windows_by_hand.expected(records, [ROWS])
+    assert windows_by_hand.written(tmp_path / "out") == windows
+    _check_reader(tmp_path / "out", ROWS)
     assert summary.reasons == ({"malformed_json": 1} if kind == "ndjson" else {})
     with pytest.raises(StateError, match="record_input"):
         api.verify(tmp_path / "out")

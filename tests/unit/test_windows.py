@@ -140,7 +140,7 @@ def test_the_canonical_text_keeps_everything() -> None:
     asked = parse_aggregate(given)
     assert aggregate_of(asked.to_text()) == asked
     assert [f.text for f in asked.functions] == [
-        "count", 'avg("my speed")', "quantile(v, 0.9999999)", "quantile(v, 1.0)"
+        "count", 'avg("my speed")', "quantile(v, 0.9999999)", "quantile(v, 1)"
     ]  # fmt: skip
 
 

@@ -220,7 +220,7 @@ class Engine:
         store, epoch = self._setting.store, opened.task.epoch
         outcome = Outcome.of(slots, routes)
         outcome.check_conservation(epoch)
-        before = self._holdings.segments()
+        before = self._holdings.segments() | outcome.kept_segments
         self._time = self._time.after(
             opened.task.clock, outcome.times, outcome.closed_until, self._setting.clock()
         )

@@ -48,6 +48,11 @@ class Outcome:
         return max((s.closed_until for s in self.slots if s.closed_until is not None), default=None)
 
     @property
+    def kept_segments(self) -> frozenset[str]:
+        """The segments of retained events that were written; some may have expired already."""
+        return frozenset(kept[0][0] for slot in self.slots for kept in slot.kept)
+
+    @property
     def staged(self) -> list[str]:
         """All staged files that are to be published."""
         by_slots = [name for slot in self.slots for name in slot.files]

@@ -50,7 +50,10 @@ class Function:
             return self.kind
         plain = re.fullmatch(r"[^\s,()\"]+", self.column) is not None
         column = self.column if plain else '"' + self.column.replace('"', '""') + '"'
-        share = "" if self.parameter is None else f", {self.parameter!r}"
+        share = ""
+        if self.parameter is not None:
+            short = f"{self.parameter:g}"
+            share = ", " + (short if float(short) == self.parameter else repr(self.parameter))
         return f"{self.kind}({column}{share})"
 
     @property

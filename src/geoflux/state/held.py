@@ -114,19 +114,21 @@ class Retained:
     def expired(
         self, limits: Limits, max_time: int | None
     ) -> tuple[Retained, tuple[Held, ...]]:  # fmt: skip
-        """What the limits leave, and what they drop: segments that lie wholly before the cut, then
-        the oldest while the rest holds enough events, then the oldest while it is too large."""
+        """What the limits leave, and what they drop: segments that lie wholly before the cut, those
+        after which enough events came (so that the newest are always there, whatever was compacted
+        with whatever), then the oldest while the rest is too large."""
         cut = limits.cut(max_time)
         left = [held for held in self.held if cut is None or held.last_time >= cut]
-        rows, size = sum(held.rows for held in left), sum(held.bytes for held in left)
+        size = sum(held.bytes for held in left)
         first = 0
         while first < len(left):
             oldest = left[first]
-            enough = limits.events is not None and rows - oldest.rows >= limits.events
+            newer = sum(held.rows for held in left if held.first_epoch > oldest.last_epoch)
+            enough = limits.events is not None and newer >= limits.events
             too_large = limits.bytes is not None and size > limits.bytes
             if not (enough or too_large):
                 break
-            rows, size, first = rows - oldest.rows, size - oldest.bytes, first + 1
+            size, first = size - oldest.bytes, first + 1
         kept = Retained(tuple(left[first:]))
         names = kept.segments()
         return kept, tuple(held for held in self.held if held.segment not in names)
