@@ -42,8 +42,9 @@ BARS: Bars = {
 _BOUNDS = (-125.0, 24.0, -66.0, 50.0)
 _AGGREGATE = {"functions": ["count", "avg(speed)", "max(speed)", "distinct(object)"],
               "window": "5 minutes", "slide": "1 minute"}  # fmt: skip
-_SPAN_MICROS = 600_000_000
-"""Event time that the aggregates see: ten closings of a window a minute."""
+_SPAN_MICROS = 120_000_000
+"""Event time that the aggregates see; at the full size that is 100,000 events a second, and every
+sixth epoch closes a window of every query."""
 _START_MICROS = 1_700_000_000_000_000
 _CITY = (0.5, 0.4)
 """Degrees of a rectangle that a large city fits in, about 45 km a side."""

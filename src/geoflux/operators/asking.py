@@ -31,6 +31,22 @@ class Asking:
     rows: pa.Table
     ranks: tuple[IntArray | None, ...]
 
+    def ranked(self, layer: int, event: IntArray, query: IntArray) -> tuple[IntArray, IntArray]:
+        """Those of a layer's matches whose queries aggregate: their events, and their ranks."""
+        ranks = self.ranks[layer]
+        if ranks is None:
+            return event[:0], query[:0]
+        if self._is_same[layer]:
+            return event, query
+        rank = ranks[query]
+        asks = rank >= 0
+        return (event, rank) if asks.all() else (event[asks], rank[asks])
+
+    @cached_property
+    def _is_same(self) -> list[bool]:
+        """Layers whose queries all aggregate and are ranked as they lie."""
+        return [r is not None and bool((r == np.arange(r.size)).all()) for r in self.ranks]
+
     @classmethod
     def among(cls, layers: Sequence[tuple[pa.Table, Mask | None]]) -> Asking:
         """Those of several layers' queries (with the mask of the living ones)."""

@@ -15,7 +15,6 @@ import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from geoflux.operators.measures import Mask, Pairs, numbers_of
 from geoflux.spatial.space import IntArray
@@ -108,24 +107,19 @@ class Bag:
         return _told_apart(np.cumsum(starts), codes, counts, self.values)
 
 
-def bag_of(
-    groups: int, pieces: Sequence[tuple[IntArray, IntArray]], values: pa.Array, counted: bool
-) -> Bag:
-    """A bag from pairs (group, code); ``counted``: with how often each came."""
-    none = np.empty(0, np.int64)
-    return _united(
-        groups,
-        [(to, codes, np.ones(to.size, np.int64) if counted else none) for to, codes in pieces],
-        values,
-    )
-
-
-def coded_pairs(pairs: Pairs, asks: Mask, coded: Coded) -> tuple[IntArray, IntArray]:
-    """Group and code of every pair that has a group, an asking query and a value."""
-    group = np.empty(pairs.group.size, np.int32)
-    code = np.empty(pairs.group.size, np.int32)
-    found = _gather((pairs.group, pairs.rank, pairs.event, asks), coded.codes, group, code)
-    return group[:found], code[:found]
+def bag_of(groups: int, pieces: Sequence[Pairs], asks: Mask, coded: Coded, counted: bool) -> Bag:
+    """The values of pairs that have a group, an asking query and a value; ``counted``: with how
+    often each came. Sorted by group first, then told apart."""
+    starts = np.zeros(groups + 1, np.int64)
+    for pairs in pieces:
+        _tally(pairs.group, pairs.rank, pairs.event, asks, coded.codes, starts[1:])
+    np.cumsum(starts, out=starts)
+    places = starts.copy()
+    codes = np.empty(int(starts[-1]), np.int32)
+    for pairs in pieces:
+        _by_group(pairs.group, pairs.rank, pairs.event, asks, coded.codes, places, codes)
+    counts = np.ones(codes.size if counted else 0, np.int64)
+    return _told_apart(starts, codes, counts, coded.values)
 
 
 def joined(parts: Sequence[tuple[int, Bag | None]]) -> Bag:
@@ -135,49 +129,30 @@ def joined(parts: Sequence[tuple[int, Bag | None]]) -> Bag:
         return Bag.empty(sum(groups for groups, _ in parts))
     kinds = {bag.values.type for bag in known}
     kind = kinds.pop() if len(kinds) == 1 else pa.string()  # a source that changed a column's type
-    values = known[0].values.cast(kind)
+    values, places = _together([bag.values.cast(kind) for bag in known])
     offsets, codes, counts = [np.zeros(1, np.int64)], [], []
     end = 0
     for groups, bag in parts:
         if bag is None or not len(bag.values):
             offsets.append(np.full(groups, end, np.int64))
             continue
-        values, places = _extended(values, bag.values.cast(kind))
-        codes.append(bag.codes if places is None else places[bag.codes])
+        moved = places.pop(0)
+        codes.append(bag.codes if moved is None else moved[bag.codes])
         counts.append(bag.counts)
         offsets.append(bag.offsets[1:] + end)
         end += int(bag.offsets[-1])
     return Bag(np.concatenate(offsets), np.concatenate(codes), np.concatenate(counts), values)
 
 
-def _extended(values: pa.Array, more: pa.Array) -> tuple[pa.Array, IntArray | None]:
-    """Values with those of another dictionary that are new, and the places of the latter
-    (``None``: as they were)."""
-    if more.equals(values):
-        return values, None
-    found = pc.index_in(more, value_set=values)
-    if found.null_count:
-        new = more.filter(pc.is_null(found))
-        places = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
-        places[places < 0] = np.arange(len(values), len(values) + len(new), dtype=np.int32)
-        return pa.concat_arrays([values, new]), places
-    return values, found.to_numpy(zero_copy_only=False).astype(np.int32)
-
-
-def _united(
-    groups: int, pieces: Sequence[tuple[IntArray, IntArray, Counts]], values: pa.Array
-) -> Bag:
-    """Pieces of (group, code, count) as a bag: sorted by group, then told apart."""
-    starts = np.zeros(groups + 1, np.int64)
-    for to, _, _ in pieces:
-        _tally(to, starts[1:])
-    np.cumsum(starts, out=starts)
-    places = starts.copy()
-    ordered = np.empty(int(starts[-1]), np.int32)
-    tally = np.empty(sum(counts.size for _, _, counts in pieces), np.int64)
-    for to, codes, counts in pieces:
-        _by_group(to, codes, counts, places, ordered, tally)
-    return _told_apart(starts, ordered, tally, values)
+def _together(dictionaries: list[pa.Array]) -> tuple[pa.Array, list[IntArray | None]]:
+    """All values of several dictionaries, and where those of each are (``None``: where they
+    were, as for the first one)."""
+    if len(dictionaries) == 1:
+        return dictionaries[0], [None]
+    encoded = pa.concat_arrays(dictionaries).dictionary_encode()
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    ends = np.cumsum([len(values) for values in dictionaries])
+    return encoded.dictionary, [None, *np.split(codes[ends[0] :], ends[1:-1] - ends[0])]
 
 
 def _told_apart(starts: Counts, codes: Any, counts: Any, values: pa.Array) -> Bag:
@@ -189,31 +164,16 @@ def _told_apart(starts: Counts, codes: Any, counts: Any, values: pa.Array) -> Ba
 
 
 @numba.njit(cache=True)
-def _tally(to: Any, counts: Any) -> None:
-    for i in range(to.size):
-        counts[to[i]] += 1
+def _tally(group: Any, rank: Any, event: Any, asks: Any, codes: Any, sizes: Any) -> None:
+    for i in range(group.size):
+        if group[i] >= 0 and asks[rank[i]] and codes[event[i]] >= 0:
+            sizes[group[i]] += 1
 
 
 @numba.njit(cache=True)
 def _mark(codes: Any, used: Any) -> None:
     for i in range(codes.size):
         used[codes[i]] = True
-
-
-@numba.njit(cache=True)
-def _gather(pairs: Any, codes: Any, out_group: Any, out_code: Any) -> Any:
-    group, rank, event, asks = pairs
-    k = 0
-    for i in range(group.size):
-        g = group[i]
-        if g < 0 or not asks[rank[i]]:
-            continue
-        c = codes[event[i]]
-        if c >= 0:
-            out_group[k] = g
-            out_code[k] = c
-            k += 1
-    return k
 
 
 @numba.njit(cache=True)
@@ -234,13 +194,14 @@ def _sizes(rows: Any, target: Any, offsets: Any, sizes: Any) -> None:
 
 
 @numba.njit(cache=True)
-def _by_group(to: Any, codes: Any, counts: Any, places: Any, ordered: Any, tally: Any) -> None:
-    for i in range(to.size):
-        k = places[to[i]]
-        places[to[i]] = k + 1
-        ordered[k] = codes[i]
-        if counts.size:
-            tally[k] = counts[i]
+def _by_group(
+    group: Any, rank: Any, event: Any, asks: Any, codes: Any, places: Any, ordered: Any
+) -> None:
+    for i in range(group.size):
+        g = group[i]
+        if g >= 0 and asks[rank[i]] and codes[event[i]] >= 0:
+            ordered[places[g]] = codes[event[i]]
+            places[g] += 1
 
 
 @numba.njit(cache=True)

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from geoflux.operators.aggregates import Aggregate, aggregate_of
-from geoflux.operators.bags import Coded, bag_of, coded_pairs
+from geoflux.operators.bags import Coded, bag_of
 from geoflux.operators.events import Events
 from geoflux.operators.measures import Mask, Measure, Pairs, Values
 from geoflux.operators.partials import Longs, Partials, bag_name
@@ -96,7 +96,7 @@ class Collector:
         self._measures = {c: Measure.ready_for(0, v) for c, v in self._values.items()}
         self._coded = {name: _coded(kind, events.columns[column])
                        for name, (kind, column, _) in asked.bagged.items()}  # fmt: skip
-        self._bagged: dict[str, list[tuple[IntArray, IntArray]]] = {n: [] for n in self._coded}
+        self._pairs: list[Pairs] = []
         self._pending: list[tuple[IntArray, IntArray]] = []
         self.late = 0
 
@@ -113,8 +113,8 @@ class Collector:
             if measure.n.size < self._groups.room:
                 measure = self._measures[column] = measure.grown(self._groups.room)
             measure.add(pairs, self._asked.measured[column][1], values)
-        for name, coded in self._coded.items():
-            self._bagged[name].append(coded_pairs(pairs, self._asked.bagged[name][2], coded))
+        if self._coded:
+            self._pairs.append(pairs)
         waiting = np.flatnonzero(group == _PENDING)
         if waiting.size:
             self._pending.append((event[waiting], rank[waiting]))
@@ -130,7 +130,8 @@ class Collector:
             self._asked.numbers[rank], pane, count,
             {c: m.grown(groups) if m.n.size < groups else m.taken(slice(0, groups))
              for c, m in self._measures.items()},
-            {name: bag_of(groups, self._bagged[name], coded.values, not name.startswith("distinct"))
+            {name: bag_of(groups, self._pairs, self._asked.bagged[name][2], coded,
+                          self._asked.bagged[name][0] != "distinct")
              for name, coded in self._coded.items()},
         )  # fmt: skip
 
@@ -158,8 +159,7 @@ def collected(
     found = {}
     for name, (kind, column, asks) in asked.bagged.items():
         coded = _coded(kind, columns[column])
-        counted = kind != "distinct"
-        found[name] = bag_of(key.size, [coded_pairs(pairs, asks, coded)], coded.values, counted)
+        found[name] = bag_of(key.size, [pairs], asks, coded, kind != "distinct")
     count = np.bincount(group, minlength=key.size).astype(np.int64)
     return Partials(np.zeros(key.size, np.int64), key, count, measures, found)
 

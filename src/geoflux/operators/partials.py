@@ -10,7 +10,7 @@ equal keys together"; associative and commutative to the last bit.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numba
@@ -50,6 +50,10 @@ class Partials:
             {name: m.taken(slice(start, stop)) for name, m in self.measures.items()},
             {name: b.cut(start, stop) for name, b in self.bags.items()},
         )  # fmt: skip
+
+    def pruned(self) -> Partials:
+        """With no more values in the dictionaries than occur."""
+        return replace(self, bags={name: bag.pruned() for name, bag in self.bags.items()})
 
     def taken(self, rows: npt.NDArray[np.int64]) -> Partials:
         """Some of the groups, as they are."""

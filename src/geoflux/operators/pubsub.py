@@ -116,7 +116,7 @@ class PubSub:
             counts = np.zeros(len(matcher.layer), np.int64)
             for event, query in _living(matcher.pairs(ready, work), alive):
                 if collector is not None and ranks is not None:
-                    _collect(collector, event, ranks[query])
+                    collector.add(*state.asking.ranked(place, event, query))
                 if self._counting:
                     counts += np.bincount(query, minlength=counts.size)
                 else:
@@ -181,14 +181,6 @@ def _alive(numbers: Numbers, ended: Numbers) -> Mask | None:
     alive = np.ones(numbers.size, np.bool_)
     alive[hits] = False
     return alive
-
-
-def _collect(collector: Collector, event: IntArray, rank: IntArray) -> None:
-    asks = rank >= 0
-    if not asks.all():
-        event, rank = event[asks], rank[asks]
-    if event.size:
-        collector.add(event, rank)
 
 
 def _living(

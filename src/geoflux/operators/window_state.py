@@ -90,7 +90,10 @@ def read_windows(store: Store, ref: Ref) -> Kept:
     start, stop = segment.array("rows.offsets")[place : place + 2]
     names = [n for n in segment.columns if n.startswith(_ROW)]
     rows = pa.table({n.removeprefix(_ROW): segment.columns[n] for n in names})
-    return Kept(pt.from_segment(segment).cut(first, last), rows.slice(start, stop - start))
+    partials = pt.from_segment(segment).cut(first, last)
+    if place or len(segment.array("partitions")) > 1:
+        partials = partials.pruned()  # the dictionary is that of all homes
+    return Kept(partials, rows.slice(start, stop - start))
 
 
 @dataclass(frozen=True)

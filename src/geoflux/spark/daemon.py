@@ -13,10 +13,11 @@ import gc
 from pyspark import daemon
 
 from geoflux.spark.hush import quietly
-from geoflux.spark.warm import warm_up
+from geoflux.spark.warm import keep_memory, warm_up
 
 if __name__ == "__main__":
     setattr(daemon, "worker", quietly(daemon.worker))  # noqa: B010  (typed as that very function)
+    keep_memory()
     warm_up()
     gc.collect()
     gc.freeze()

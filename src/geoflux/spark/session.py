@@ -6,12 +6,14 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -112,10 +114,20 @@ def default_parallelism(spark: SparkSession) -> int:
     return int(spark.sparkContext.defaultParallelism)
 
 
+def _end_daemons(jvm: Any) -> None:
+    """End the Python workers of a session that is about to stop. Spark would close their sockets,
+    and some would print a stack trace about it on the user's terminal."""
+    with contextlib.suppress(psutil.Error, AttributeError, ProcessLookupError, PermissionError):
+        for child in psutil.Process(jvm.pid).children():
+            if any(part.endswith("spark.daemon") for part in child.cmdline()):
+                os.killpg(child.pid, signal.SIGKILL)  # a daemon leads a group of its own
+
+
 def stop_session(spark: SparkSession) -> None:
     """Stop the session and its JVM, also where the JVM is gone already; the next session of this
     process starts a JVM of its own, with its own memory."""
     gateway: Any = spark.sparkContext._gateway
+    _end_daemons(getattr(gateway, "proc", None))
     with contextlib.suppress(Exception):  # a JVM that is gone cannot be stopped again
         spark.stop()
     with contextlib.suppress(Exception):
