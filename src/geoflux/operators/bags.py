@@ -107,12 +107,16 @@ class Bag:
         return _told_apart(np.cumsum(starts), codes, counts, self.values)
 
 
-def bag_of(groups: int, pieces: Sequence[Pairs], asks: Mask, coded: Coded, counted: bool) -> Bag:
+def bag_of(sizes: Counts, pieces: Sequence[Pairs], asks: Mask, coded: Coded, counted: bool) -> Bag:
     """The values of pairs that have a group, an asking query and a value; ``counted``: with how
-    often each came. Sorted by group first, then told apart."""
-    starts = np.zeros(groups + 1, np.int64)
-    for pairs in pieces:
-        _tally(pairs.group, pairs.rank, pairs.event, asks, coded.codes, starts[1:])
+    often each came. Sorted by group first, then told apart. ``sizes`` are the pairs of each
+    group."""
+    starts = np.zeros(sizes.size + 1, np.int64)
+    if asks.all() and (coded.codes.size == 0 or coded.codes.min() >= 0):
+        starts[1:] = sizes
+    else:
+        for pairs in pieces:
+            _tally(pairs.group, pairs.rank, pairs.event, asks, coded.codes, starts[1:])
     np.cumsum(starts, out=starts)
     places = starts.copy()
     codes = np.empty(int(starts[-1]), np.int32)
@@ -158,7 +162,7 @@ def _together(dictionaries: list[pa.Array]) -> tuple[pa.Array, list[IntArray | N
 def _told_apart(starts: Counts, codes: Any, counts: Any, values: pa.Array) -> Bag:
     """Equal codes of a group become one, by a mark per code: no table has to be searched."""
     offsets = np.zeros(starts.size, np.int64)
-    _distinct(starts, codes, counts, np.full(len(values), -1, np.int64), offsets)
+    _distinct(starts, codes, counts, np.full(len(values), -1, np.int32), offsets)
     found = int(offsets[-1])
     return Bag(offsets, codes[:found].copy(), counts[: min(found, counts.size)].copy(), values)
 
@@ -218,7 +222,7 @@ def _distinct(starts: Any, codes: Any, tally: Any, marks: Any, offsets: Any) -> 
                 if tally.size:
                     tally[place] += tally[i]
                 continue
-            marks[c] = k
+            marks[c] = np.int32(k)
             codes[k] = c
             if tally.size:
                 tally[k] = tally[i]

@@ -130,7 +130,7 @@ class Collector:
             self._asked.numbers[rank], pane, count,
             {c: m.grown(groups) if m.n.size < groups else m.taken(slice(0, groups))
              for c, m in self._measures.items()},
-            {name: bag_of(groups, self._pairs, self._asked.bagged[name][2], coded,
+            {name: bag_of(count, self._pairs, self._asked.bagged[name][2], coded,
                           self._asked.bagged[name][0] != "distinct")
              for name, coded in self._coded.items()},
         )  # fmt: skip
@@ -151,6 +151,7 @@ def collected(
     asked = Asked(np.zeros(1, np.int64), np.zeros(1, np.int32), (aggregate,))
     rows = np.arange(group.size, dtype=np.int32)
     pairs = Pairs(rows, np.zeros(group.size, np.int32), group.astype(np.int32))
+    count = np.bincount(group, minlength=key.size).astype(np.int64)
     measures = {}
     for column, (wants, asks) in asked.measured.items():
         values = Values.of(columns[column], wants)
@@ -159,8 +160,7 @@ def collected(
     found = {}
     for name, (kind, column, asks) in asked.bagged.items():
         coded = _coded(kind, columns[column])
-        found[name] = bag_of(key.size, [pairs], asks, coded, kind != "distinct")
-    count = np.bincount(group, minlength=key.size).astype(np.int64)
+        found[name] = bag_of(count, [pairs], asks, coded, kind != "distinct")
     return Partials(np.zeros(key.size, np.int64), key, count, measures, found)
 
 
@@ -251,17 +251,17 @@ def _assign(
     for i in range(start, event.size):
         r = rank[i]
         t = time[event[i]]
-        s = slide[r]
-        if s == 0:  # a window of events
-            if t < floor:
-                group[i] = -1
-                late += 1
-            else:
-                group[i] = -2
-            continue
         if low[r] <= t < high[r]:
             g = current[r]
         else:
+            s = slide[r]
+            if s == 0:  # a window of events
+                if t < floor:
+                    group[i] = -1
+                    late += 1
+                else:
+                    group[i] = -2
+                continue
             first = (t // s) * s
             cut = window[r] % s
             pane, end = first, first + s

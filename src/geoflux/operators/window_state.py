@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ from geoflux.operators.count_windows import NUMBER, cut_off
 from geoflux.operators.partials import Longs, Partials
 from geoflux.operators.windows import Homed, closed, last_end
 from geoflux.state.refs import Ref
-from geoflux.state.segments import read_segment, unique_name, write_segment
+from geoflux.state.segments import Segment, read_segment, unique_name, write_segment
 from geoflux.state.store import Store
 
 _FOLD_AFTER = 64
@@ -82,9 +83,15 @@ def _offsets(sizes: list[int]) -> Longs:
     return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
 
 
+@lru_cache(maxsize=64)
+def _segment(root: str, name: str) -> Segment:
+    """A segment, opened once for all homes of a slot; it never changes."""
+    return read_segment(Store(root), name)
+
+
 def read_windows(store: Store, ref: Ref) -> Kept:
     """What a segment has for one home, as views into it."""
-    segment = read_segment(store, ref.segment)
+    segment = _segment(store.root, ref.segment)
     place = int(np.flatnonzero(segment.array("partitions") == ref.partition)[0])
     first, last = segment.array("offsets")[place : place + 2]
     start, stop = segment.array("rows.offsets")[place : place + 2]
