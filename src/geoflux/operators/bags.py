@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from geoflux.operators.measures import Mask, Pairs, numbers_of
+from geoflux.operators.measures import Mask, numbers_of
+from geoflux.operators.runs import Runs
 from geoflux.spatial.space import IntArray
 
 Counts = npt.NDArray[np.int64]
@@ -107,23 +108,47 @@ class Bag:
         return _told_apart(np.cumsum(starts), codes, counts, self.values)
 
 
-def bag_of(sizes: Counts, pieces: Sequence[Pairs], asks: Mask, coded: Coded, counted: bool) -> Bag:
-    """The values of pairs that have a group, an asking query and a value; ``counted``: with how
-    often each came. Sorted by group first, then told apart. ``sizes`` are the pairs of each
-    group."""
-    starts = np.zeros(sizes.size + 1, np.int64)
-    if asks.all() and (coded.codes.size == 0 or coded.codes.min() >= 0):
-        starts[1:] = sizes
-    else:
-        for pairs in pieces:
-            _tally(pairs.group, pairs.rank, pairs.event, asks, coded.codes, starts[1:])
-    np.cumsum(starts, out=starts)
-    places = starts.copy()
-    codes = np.empty(int(starts[-1]), np.int32)
-    for pairs in pieces:
-        _by_group(pairs.group, pairs.rank, pairs.event, asks, coded.codes, places, codes)
-    counts = np.ones(codes.size if counted else 0, np.int64)
-    return _told_apart(starts, codes, counts, coded.values)
+class BagFiller:
+    """Fills a bag from runs of matches, piece by piece; ``counted``: with how often each value
+    came, else only which did."""
+
+    def __init__(self, coded: Coded, asks: Mask, counted: bool) -> None:
+        self._coded = coded
+        self._asks = asks
+        self._counted = counted
+        self._marks = np.full(len(coded.values), -1, np.int32)
+        self._filled = 0
+        self._pieces: list[tuple[IntArray, IntArray, IntArray, Counts]] = []
+
+    def add(self, runs: Runs) -> None:
+        """Take in the value of every match whose query asks; equal ones of a run become one."""
+        codes = np.empty(runs.event.size, np.int32)
+        counts = np.empty(codes.size if self._counted else 0, np.int64)
+        sizes = np.zeros(runs.group.size, np.int32)
+        found = _of_runs(
+            (runs.event, runs.rank, runs.group, runs.start, runs.stop, self._asks),
+            self._coded.codes, (self._marks, self._filled), (codes, counts, sizes),
+        )  # fmt: skip
+        self._filled += found
+        self._pieces.append(
+            (runs.group.copy(), sizes, codes[:found].copy(), counts[: min(found, counts.size)])
+        )
+
+    def bag(self, groups: int) -> Bag:
+        """All that was taken in, of so many groups."""
+        starts = np.zeros(groups + 1, np.int64)
+        runs = np.zeros(groups, np.int32)
+        for group, sizes, _, _ in self._pieces:
+            _tally(group, sizes, starts[1:], runs)
+        np.cumsum(starts, out=starts)
+        places = starts[:-1].copy()
+        codes = np.empty(int(starts[-1]), np.int32)
+        counts = np.empty(codes.size if self._counted else 0, np.int64)
+        for group, sizes, some, often in self._pieces:
+            _by_group(group, sizes, (some, often), places, (codes, counts))
+        if runs.size == 0 or runs.max() <= 1:
+            return Bag(starts, codes, counts, self._coded.values)
+        return _told_apart(starts, codes, counts, self._coded.values)
 
 
 def joined(parts: Sequence[tuple[int, Bag | None]]) -> Bag:
@@ -168,10 +193,39 @@ def _told_apart(starts: Counts, codes: Any, counts: Any, values: pa.Array) -> Ba
 
 
 @numba.njit(cache=True)
-def _tally(group: Any, rank: Any, event: Any, asks: Any, codes: Any, sizes: Any) -> None:
-    for i in range(group.size):
-        if group[i] >= 0 and asks[rank[i]] and codes[event[i]] >= 0:
-            sizes[group[i]] += 1
+def _of_runs(runs: Any, codes: Any, marking: Any, out: Any) -> Any:
+    """The different codes of each run, one run after the other; ``marks`` holds where each code
+    was last put, counted over all calls."""
+    event, rank, group, start, stop, asks = runs
+    marks, filled = marking
+    found, often, sizes = out
+    n = 0
+    for k in range(group.size):
+        if not asks[rank[k]]:
+            continue
+        first = n
+        for i in range(start[k], stop[k]):
+            c = codes[event[i]]
+            if c < 0:
+                continue
+            place = marks[c] - filled
+            new = place < first
+            if often.size:
+                if new:
+                    often[n] = 0
+                often[n if new else place] += 1
+            found[n] = c
+            marks[c] = np.int32(filled + n if new else filled + place)
+            n += np.int64(new)
+        sizes[k] = n - first
+    return n
+
+
+@numba.njit(cache=True)
+def _tally(group: Any, sizes: Any, totals: Any, runs: Any) -> None:
+    for k in range(group.size):
+        totals[group[k]] += sizes[k]
+        runs[group[k]] += np.int32(sizes[k] > 0)
 
 
 @numba.njit(cache=True)
@@ -198,14 +252,18 @@ def _sizes(rows: Any, target: Any, offsets: Any, sizes: Any) -> None:
 
 
 @numba.njit(cache=True)
-def _by_group(
-    group: Any, rank: Any, event: Any, asks: Any, codes: Any, places: Any, ordered: Any
-) -> None:
-    for i in range(group.size):
-        g = group[i]
-        if g >= 0 and asks[rank[i]] and codes[event[i]] >= 0:
-            ordered[places[g]] = codes[event[i]]
-            places[g] += 1
+def _by_group(group: Any, sizes: Any, source: Any, places: Any, out: Any) -> None:
+    codes, counts = source
+    to, to_counts = out
+    j = 0
+    for k in range(group.size):
+        place = places[group[k]]
+        for i in range(sizes[k]):
+            to[place + i] = codes[j + i]
+            if counts.size:
+                to_counts[place + i] = counts[j + i]
+        places[group[k]] += sizes[k]
+        j += sizes[k]
 
 
 @numba.njit(cache=True)
@@ -217,14 +275,14 @@ def _distinct(starts: Any, codes: Any, tally: Any, marks: Any, offsets: Any) -> 
         first = k
         for i in range(starts[g], starts[g + 1]):
             c = codes[i]
-            place = marks[c]
-            if place >= first:
-                if tally.size:
-                    tally[place] += tally[i]
-                continue
-            marks[c] = np.int32(k)
-            codes[k] = c
+            place = np.int64(marks[c])
+            new = place < first
             if tally.size:
-                tally[k] = tally[i]
-            k += 1
+                if new:
+                    tally[k] = tally[i]
+                else:
+                    tally[place] += tally[i]
+            codes[k] = c
+            marks[c] = np.int32(k if new else place)
+            k += np.int64(new)
         offsets[g + 1] = k

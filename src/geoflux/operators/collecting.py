@@ -17,10 +17,11 @@ import numpy as np
 import pyarrow as pa
 
 from geoflux.operators.aggregates import Aggregate, aggregate_of
-from geoflux.operators.bags import Coded, bag_of
+from geoflux.operators.bags import BagFiller, Coded
 from geoflux.operators.events import Events
-from geoflux.operators.measures import Mask, Measure, Pairs, Values
+from geoflux.operators.measures import Mask, Measure, Values
 from geoflux.operators.partials import Longs, Partials, bag_name
+from geoflux.operators.runs import Runs, by_rank
 from geoflux.spatial.space import IntArray
 
 _EXTREMES, _SUMS, _SQUARES = 0, 1, 2
@@ -94,30 +95,29 @@ class Collector:
             for column, (wants, _) in asked.measured.items()
         }
         self._measures = {c: Measure.ready_for(0, v) for c, v in self._values.items()}
-        self._coded = {name: _coded(kind, events.columns[column])
-                       for name, (kind, column, _) in asked.bagged.items()}  # fmt: skip
-        self._pairs: list[Pairs] = []
+        self._bags = {
+            name: BagFiller(_coded(kind, events.columns[column]), asks, kind != "distinct")
+            for name, (kind, column, asks) in asked.bagged.items()
+        }
         self._pending: list[tuple[IntArray, IntArray]] = []
         self.late = 0
 
     def add(self, event: IntArray, rank: IntArray) -> None:
         """Matches: rows of the events, ranks of the queries."""
-        group = np.empty(event.size, np.int32)
-        windows = self._asked.windows
-        self.late += self._groups.assign(
-            (event, rank, self._events.time), windows, self._floor, group
+        ordered, ranks, offsets = by_rank(event, rank, len(self._asked))
+        runs, late, waiting = self._groups.assigned(
+            (ordered, ranks, offsets, self._events.time), self._asked.windows, self._floor
         )
-        pairs = Pairs(event, rank, group)
+        self.late += late
         for column, values in self._values.items():
             measure = self._measures[column]
             if measure.n.size < self._groups.room:
                 measure = self._measures[column] = measure.grown(self._groups.room)
-            measure.add(pairs, self._asked.measured[column][1], values)
-        if self._coded:
-            self._pairs.append(pairs)
-        waiting = np.flatnonzero(group == _PENDING)
-        if waiting.size:
-            self._pending.append((event[waiting], rank[waiting]))
+            measure.add(runs, self._asked.measured[column][1], values)
+        for filler in self._bags.values():
+            filler.add(runs)
+        if waiting[0].size:
+            self._pending.append(waiting)
 
     def partials(self) -> Partials:
         """What the matches came to; every key once, in no order."""
@@ -125,14 +125,11 @@ class Collector:
         if groups == 0:
             return Partials.none()
         ranks, panes, counts = self._groups.columns
-        rank, pane, count = ranks[:groups], panes[:groups], counts[:groups]
         return Partials(
-            self._asked.numbers[rank], pane, count,
+            self._asked.numbers[ranks[:groups]], panes[:groups], counts[:groups],
             {c: m.grown(groups) if m.n.size < groups else m.taken(slice(0, groups))
              for c, m in self._measures.items()},
-            {name: bag_of(count, self._pairs, self._asked.bagged[name][2], coded,
-                          self._asked.bagged[name][0] != "distinct")
-             for name, coded in self._coded.items()},
+            {name: filler.bag(groups) for name, filler in self._bags.items()},
         )  # fmt: skip
 
     def pending(self) -> tuple[IntArray, Longs]:
@@ -149,18 +146,18 @@ def collected(
     """Partials of one aggregate over rows whose groups are known: row ``i`` belongs to group
     ``group[i]``, whose key is ``key[group[i]]``. The number of every group is 0."""
     asked = Asked(np.zeros(1, np.int64), np.zeros(1, np.int32), (aggregate,))
-    rows = np.arange(group.size, dtype=np.int32)
-    pairs = Pairs(rows, np.zeros(group.size, np.int32), group.astype(np.int32))
+    runs = Runs.of_groups(group, key.size)
     count = np.bincount(group, minlength=key.size).astype(np.int64)
     measures = {}
     for column, (wants, asks) in asked.measured.items():
         values = Values.of(columns[column], wants)
         measures[column] = Measure.ready_for(key.size, values)
-        measures[column].add(pairs, asks, values)
+        measures[column].add(runs, asks, values)
     found = {}
     for name, (kind, column, asks) in asked.bagged.items():
-        coded = _coded(kind, columns[column])
-        found[name] = bag_of(count, [pairs], asks, coded, kind != "distinct")
+        filler = BagFiller(_coded(kind, columns[column]), asks, kind != "distinct")
+        filler.add(runs)
+        found[name] = filler.bag(key.size)
     return Partials(np.zeros(key.size, np.int64), key, count, measures, found)
 
 
@@ -168,19 +165,12 @@ def _coded(kind: str, column: pa.Array) -> Coded:
     return Coded.things(column) if kind == "distinct" else Coded.numbers(column)
 
 
-_LATE, _PENDING = -1, -2
-
-
 class _Groups:
-    """The groups seen so far: a hash table of (rank, pane), and for every rank the pane that it
-    met last, since one event after another tends to fall into the same."""
+    """The groups seen so far: a hash table of (rank, pane)."""
 
     def __init__(self, ranks: int) -> None:
         self.room = max(1024, 2 * ranks)
         self.used = 0
-        self._last = (
-            np.zeros(ranks, np.int64), np.zeros(ranks, np.int64), np.full(ranks, -1, np.int32)
-        )  # fmt: skip
         self.columns = self._columns(self.room)
         self._table = np.full(4 * _power(self.room), -1, np.int32)
 
@@ -188,20 +178,24 @@ class _Groups:
     def _columns(room: int) -> tuple[IntArray, Longs, Longs]:
         return np.empty(room, np.int32), np.empty(room, np.int64), np.zeros(room, np.int64)
 
-    def assign(
-        self, pairs: tuple[IntArray, IntArray, Longs], windows: tuple[Longs, Longs],
-        floor: int, group: IntArray,
-    ) -> int:  # fmt: skip
-        """Write the group of every pair; returns how many came too late."""
-        late = start = 0
+    def assigned(
+        self, matches: tuple[IntArray, IntArray, IntArray, Longs], windows: tuple[Longs, Longs],
+        floor: int,
+    ) -> tuple[Runs, int, tuple[IntArray, IntArray]]:  # fmt: skip
+        """Matches rank by rank, cut into runs of one group each; how many came too late; and the
+        events and ranks of those that belong to windows of events."""
+        event, ranks, _, _ = matches
+        runs = tuple(np.empty(event.size, np.int32) for _ in range(4))
+        waiting = np.empty(event.size, np.int32), np.empty(event.size, np.int32)
+        at = (0, 0, 0, 0)  # ranks done, runs, late, waiting
         while True:
-            start, self.used, more = _assign(
-                pairs, windows, floor, self._last, self.columns, self._table, self.used, start,
-                group,
-            )  # fmt: skip
-            late += more
-            if start == group.size:
-                return late
+            at, self.used = _assign(
+                matches, windows, floor, self.columns, self._table, (self.used, *at), runs, waiting
+            )
+            if at[0] == ranks.size:
+                rank, group, start, stop = (part[: at[1]] for part in runs)
+                late = (waiting[0][: at[3]], waiting[1][: at[3]])
+                return Runs(event, rank, group, start, stop), at[2], late
             self._grow()
 
     def _grow(self) -> None:
@@ -238,61 +232,83 @@ def _rehash(columns: Any, used: int, table: Any) -> None:
 
 @numba.njit(cache=True)
 def _assign(
-    pairs: Any, windows: Any, floor: int, last: Any, columns: Any, table: Any,
-    used: int, start: int, group: Any,
+    matches: Any, windows: Any, floor: int, columns: Any, table: Any, at: Any,
+    runs: Any, waiting: Any,
 ) -> Any:  # fmt: skip
-    """From pair ``start`` on, until all are done or there is no room for another group."""
-    event, rank, time = pairs
+    """From the rank at ``at`` on, until all are done or there is no room for another group; a
+    rank that could not be finished is begun again."""
+    event, of, offsets, time = matches
     window, slide = windows
-    low, high, current = last
     ranks, panes, counts = columns
+    run_rank, run_group, run_start, run_stop = runs
+    used, begun, done, late, waits = at
     mask = table.size - 1
-    late = 0
-    for i in range(start, event.size):
-        r = rank[i]
-        t = time[event[i]]
-        if low[r] <= t < high[r]:
-            g = current[r]
-        else:
-            s = slide[r]
-            if s == 0:  # a window of events
-                if t < floor:
-                    group[i] = -1
+    for k in range(begun, of.size):
+        r = of[k]
+        s = slide[r]
+        begin, end = offsets[k], offsets[k + 1]
+        if s == 0:  # a window of events
+            for i in range(begin, end):
+                if time[event[i]] < floor:
                     late += 1
                 else:
-                    group[i] = -2
+                    waiting[0][waits] = event[i]
+                    waiting[1][waits] = r
+                    waits += 1
+            continue
+        cut = window[r] % s
+        low, high = np.int64(0), np.int64(0)  # of the pane at hand
+        g = np.int32(-1)
+        run, lost = done, late
+        i = begin
+        while i < end:
+            t = time[event[i]]
+            if low <= t < high:
+                i += 1
                 continue
-            first = (t // s) * s
-            cut = window[r] % s
-            pane, end = first, first + s
-            if cut > 0:
-                if t - first >= cut:
-                    pane = first + cut
+            if i > begin:
+                if g < 0:
+                    lost += i - begin
                 else:
-                    end = first + cut
+                    run_rank[run], run_group[run] = r, g
+                    run_start[run], run_stop[run] = begin, i
+                    run += 1
+                begin = i
+            low = (t // s) * s
+            high = low + s
+            lives = low + window[r] > floor
+            if cut > 0:
+                if t - low >= cut:
+                    low += cut
+                else:
+                    high = low + cut
             g = np.int32(-1)
-            if first + window[r] > floor:
-                place = _place(r, pane, mask)
+            if lives:
+                place = _place(r, low, mask)
                 while table[place] >= 0 and not (
-                    ranks[table[place]] == r and panes[table[place]] == pane
+                    ranks[table[place]] == r and panes[table[place]] == low
                 ):
                     place = (place + 1) & mask
                 g = table[place]
                 if g < 0:
                     if used == ranks.size:
-                        return i, used, late
+                        return (k, done, late, waits), used
                     g = np.int32(used)
                     table[place] = g
                     ranks[g] = r
-                    panes[g] = pane
+                    panes[g] = low
                     used += 1
-            low[r], high[r], current[r] = pane, end, g
-        group[i] = g
+            i += 1
         if g < 0:
-            late += 1
+            lost += end - begin
         else:
-            counts[g] += 1
-    return event.size, used, late
+            run_rank[run], run_group[run] = r, g
+            run_start[run], run_stop[run] = begin, end
+            run += 1
+        for j in range(done, run):
+            counts[run_group[j]] += run_stop[j] - run_start[j]
+        done, late = run, lost
+    return (of.size, done, late, waits), used
 
 
 def asked_of(numbers: Longs, texts: pa.ChunkedArray) -> Asked:

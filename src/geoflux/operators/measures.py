@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from geoflux.operators.aggregates import is_numeric
 from geoflux.operators.exact_sum import Terms, Wide, aligned, normalise
+from geoflux.operators.runs import Runs
 from geoflux.spatial.space import FloatArray, IntArray
 
 Mask = npt.NDArray[np.bool_]
@@ -108,14 +109,13 @@ class Measure:
             self.sums[rows], self.base, self.squares[rows], self.squares_base,
         )  # fmt: skip
 
-    def add(self, pairs: Pairs, asks: Mask, values: Values) -> None:
-        """Take in one value for every pair whose query asks."""
-        _add(
-            (pairs.group, pairs.rank, pairs.event, asks), values.numbers,
-            (self.n, self.low, self.high),
-            (values.terms.first, values.terms.parts, self.sums),
-            (values.squares.first, values.squares.parts, self.squares),
-        )  # fmt: skip
+    def add(self, runs: Runs, asks: Mask, values: Values) -> None:
+        """Take in one value for every match whose query asks."""
+        asking = (runs.event, runs.rank, runs.group, runs.start, runs.stop, asks)
+        _add(asking, values.numbers, (self.n, self.low, self.high))
+        for terms, wide in ((values.terms, self.sums), (values.squares, self.squares)):
+            if wide.shape[1]:
+                _add_terms(asking, terms.first, terms.parts, wide)
 
     def regrouped(self, rows: IntArray, target: IntArray, groups: int) -> Measure:
         """Groups put together: row ``rows[i]`` goes into group ``target[i]``."""
@@ -127,15 +127,6 @@ class Measure:
         normalise(out.sums)
         normalise(out.squares)
         return out
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """Matches to take in: the row of the event, the rank of the query, the group (or -1)."""
-
-    event: IntArray
-    rank: IntArray
-    group: IntArray
 
 
 @dataclass
@@ -184,34 +175,37 @@ def _span(parts: list[tuple[int, int]]) -> tuple[int, int]:
 
 
 @numba.njit(cache=True)
-def _add(pairs: Any, numbers: Any, plain: Any, sums: Any, squares: Any) -> None:
-    group, rank, event, asks = pairs
+def _add(runs: Any, numbers: Any, plain: Any) -> None:
+    event, rank, group, start, stop, asks = runs
     n, low, high = plain
-    first, parts, wide = sums
-    first2, parts2, wide2 = squares
-    width, width2 = parts.shape[1], parts2.shape[1]
-    has_sums, has_squares = wide.shape[1] > 0, wide2.shape[1] > 0
-    for i in range(group.size):
-        g = group[i]
-        if g < 0 or not asks[rank[i]]:
+    for k in range(group.size):
+        if not asks[rank[k]]:
             continue
-        e = event[i]
-        v = numbers[e]
-        if v != v:
-            continue
-        n[g] += 1
-        if v < low[g]:
-            low[g] = v
-        if v > high[g]:
-            high[g] = v
-        if has_sums:
-            k = first[e]
-            for j in range(width):
-                wide[g, k + j] += parts[e, j]
-        if has_squares:
-            k = first2[e]
-            for j in range(width2):
-                wide2[g, k + j] += parts2[e, j]
+        g = group[k]
+        least, most = low[g], high[g]
+        known = np.int64(0)
+        for i in range(start[k], stop[k]):
+            v = numbers[event[i]]
+            known += np.int64(v == v)
+            least = v if v < least else least
+            most = v if v > most else most
+        n[g] += known
+        low[g], high[g] = least, most
+
+
+@numba.njit(cache=True)
+def _add_terms(runs: Any, first: Any, parts: Any, wide: Any) -> None:
+    """What is no number has terms of zero."""
+    event, rank, group, start, stop, asks = runs
+    width = parts.shape[1]
+    for k in range(group.size):
+        if asks[rank[k]]:
+            sums = wide[group[k]]
+            for i in range(start[k], stop[k]):
+                e = event[i]
+                limb = first[e]
+                for j in range(width):
+                    sums[limb + j] += parts[e, j]
 
 
 @numba.njit(cache=True)
