@@ -16,7 +16,7 @@ from geoflux.operators.aggregates import Aggregate, parse_aggregate
 from geoflux.operators.collecting import collected
 from geoflux.operators.evaluate import value_of
 from geoflux.operators.exact_sum import Terms, rounded, unit_exponent, whole
-from geoflux.operators.partials import Partials, from_segment, joined, merged, to_arrays
+from geoflux.operators.partials import Partials, from_segment, merged, to_arrays
 from geoflux.state.segments import read_segment, write_segment
 from geoflux.state.store import Store
 
@@ -71,23 +71,26 @@ def test_merging_in_any_order_and_grouping_is_as_if_never_split(
     while len(parts) > 1:
         first = draw.randrange(len(parts) - 1)
         parts[first : first + 2] = [merged(parts[first : first + 2])]
-    assert values(parts[0].merged()) == straight
+    assert values(merged(parts)) == straight
     assert values(merged([partials_of(piece) for piece in pieces])) == straight
 
 
 @settings(max_examples=60)
 @given(st.lists(ROWS, min_size=1, max_size=3))
 def test_a_segment_gives_back_what_was_put_in(pieces: list[list[tuple[int, Any, Any]]]) -> None:
-    below = joined([partials_of(piece) for piece in pieces])
+    parts = [partials_of(piece) for piece in pieces]
     with tempfile.TemporaryDirectory() as folder:
-        arrays, about = to_arrays(below)
+        arrays, about = to_arrays(parts)
         write_segment(Store(folder), "s.arrow", arrays, about)
-        again = from_segment(read_segment(Store(folder), "s.arrow"))
-        assert values(again.merged()) == values(below.merged())
-        half = len(below) // 2
-        assert values(again.cut(half, len(below))) == values(
-            below.taken(np.arange(half, len(below)))
-        )
+        segment = read_segment(Store(folder), "s.arrow")
+        again = [from_segment(segment, place) for place in range(len(parts))]
+    assert [values(part) for part in again] == [values(part) for part in parts]
+    assert values(merged(again)) == values(merged(parts))
+    half = [part.taken(np.arange(len(part) // 2, len(part))).pruned() for part in again]
+    assert [values(part) for part in half] == [
+        {k: v for k, v in values(part).items() if k[0] in part.key[len(part) // 2 :]}
+        for part in parts
+    ]
 
 
 @settings(max_examples=300)

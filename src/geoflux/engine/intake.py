@@ -132,9 +132,9 @@ class Intake:
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
-    array = column.combine_chunks()
+    array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     if isinstance(array, pa.ChunkedArray):
-        array = array.chunk(0) if array.num_chunks == 1 else pa.concat_arrays(array.chunks)
+        array = pa.concat_arrays(array.chunks)
     if pa.types.is_dictionary(array.type):
         return array.cast(array.type.value_type)
     return array

@@ -31,6 +31,7 @@ class ParquetSink:
         self._name = staged_name("counts" if task.counting else "matches", task.epoch, slot)
         self._files = ExitStack()
         self._writer: Any = None
+        self._epochs = np.empty(0, np.int64)
         self.matches = 0
 
     def __enter__(self) -> ParquetSink:
@@ -63,7 +64,9 @@ class ParquetSink:
         self.matches += int(counts.sum())
 
     def _write(self, columns: dict[str, pa.Array], rows: int) -> None:
-        columns["epoch"] = pa.array(np.full(rows, self._task.epoch, np.int64))
+        if self._epochs.size < rows:
+            self._epochs = np.full(rows, self._task.epoch, np.int64)
+        columns["epoch"] = pa.array(self._epochs[:rows])
         batch = pa.RecordBatch.from_pydict(columns)
         if self._writer is None:
             stream = self._files.enter_context(self._task.store.output(self._name))

@@ -31,7 +31,6 @@ from geoflux.operators.window_state import (
     Kept,
     is_settled,
     no_rows,
-    together,
     write_windows,
 )
 from geoflux.operators.windows import Homed
@@ -128,9 +127,9 @@ class SlotWindows:
         of_groups = homes[np.searchsorted(asking.asked.numbers, partials.number)]
         of_rows = homes[np.searchsorted(asking.asked.numbers, rows.column(NUMBER).to_numpy())]
         for home in np.union1d(of_groups, of_rows):
-            mine = np.flatnonzero(of_groups == home)
-            some = partials if mine.size == len(partials) else partials.taken(mine)
-            theirs = rows.filter(pa.array(of_rows == home))
+            mine = of_groups == home
+            some = partials if mine.all() else partials.taken(np.flatnonzero(mine)).pruned()
+            theirs = rows.filter(pa.array(of_rows == home)) if len(rows) else rows
             self._for_homes.setdefault(int(home), []).append(Kept(some, theirs))
 
     def finish(self) -> WindowReport:
@@ -138,9 +137,9 @@ class SlotWindows:
         store, report = self._task.store, self.report
         if self._for_homes:
             name = unique_name("state", f"windows-s{self._slot}")
-            parts = [(home, together(kept)) for home, kept in sorted(self._for_homes.items())]
-            write_windows(store, name, parts)
-            report.sent = [["windows", name, home] for home in sorted(self._for_homes)]
+            homes = sorted(self._for_homes)
+            write_windows(store, name, [(h, kept) for h in homes for kept in self._for_homes[h]])
+            report.sent = [["windows", name, home] for home in homes]
         if self._results:
             name = staged_name("aggregates", self._task.epoch, self._slot)
             with store.output(name) as stream:

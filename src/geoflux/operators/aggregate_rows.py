@@ -51,4 +51,4 @@ def _by_time(
         Asked(zero, np.zeros(1, np.int32), (aggregate,)), pa.array([""]),
         zero + BEGINNING, zero + END, zero + low, zero + high, BEGINNING, BEGINNING,
     )  # fmt: skip
-    return closed(every, partials, np.zeros(keys.size, np.int64))
+    return closed(every, [partials], [np.zeros(keys.size, np.int64)])

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from geoflux.operators.measures import Mask, numbers_of
+from geoflux.operators.measures import Mask, Where, numbers_of
 from geoflux.operators.runs import Runs
 from geoflux.spatial.space import IntArray
 
@@ -72,12 +72,6 @@ class Bag:
         values = pa.nulls(0) if values is None else values
         return cls(np.zeros(groups + 1, np.int64), none, np.empty(0, np.int64), values)
 
-    def cut(self, start: int, stop: int) -> Bag:
-        """Some of the groups, without copying the values."""
-        first, last = self.offsets[start], self.offsets[stop]
-        offsets = self.offsets[start : stop + 1] - first
-        return Bag(offsets, self.codes[first:last], self.counts[first:last], self.values)
-
     def taken(self, rows: npt.NDArray[np.int64]) -> Bag:
         """Some of the groups, in the order given."""
         offsets = np.zeros(rows.size + 1, np.int64)
@@ -88,7 +82,9 @@ class Bag:
         return Bag(offsets, codes, counts, self.values)
 
     def pruned(self) -> Bag:
-        """With a dictionary of those values only that occur."""
+        """With a dictionary of those values only that occur, where they are few."""
+        if self.codes.size >= len(self.values):
+            return self
         used = np.zeros(len(self.values), np.bool_)
         _mark(self.codes, used)
         if used.all():
@@ -96,16 +92,6 @@ class Bag:
         place = np.cumsum(used, dtype=np.int32) - np.int32(1)
         kept = self.values.take(pa.array(np.flatnonzero(used)))
         return Bag(self.offsets, place[self.codes], self.counts, kept)
-
-    def regrouped(self, rows: IntArray, target: IntArray, groups: int) -> Bag:
-        """Groups put together: row ``rows[i]`` goes into group ``target[i]``, which ascends."""
-        total = int(np.diff(self.offsets)[rows].sum())
-        codes = np.empty(total, np.int32)
-        counts = np.empty(total if self.counts.size else 0, np.int64)
-        _copy(rows, self.offsets, self.codes, self.counts, codes, counts)
-        starts = np.zeros(groups + 1, np.int64)
-        _sizes(rows, target, self.offsets, starts[1:])
-        return _told_apart(np.cumsum(starts), codes, counts, self.values)
 
 
 class BagFiller:
@@ -136,6 +122,12 @@ class BagFiller:
 
     def bag(self, groups: int) -> Bag:
         """All that was taken in, of so many groups."""
+        if len(self._pieces) == 1:
+            group, sizes, some, often = self._pieces[0]
+            if group.size == groups and (group == np.arange(groups)).all():
+                offsets = np.zeros(groups + 1, np.int64)
+                np.cumsum(sizes, out=offsets[1:])
+                return Bag(offsets, some, often, self._coded.values)
         starts = np.zeros(groups + 1, np.int64)
         runs = np.zeros(groups, np.int32)
         for group, sizes, _, _ in self._pieces:
@@ -151,37 +143,44 @@ class BagFiller:
         return _told_apart(starts, codes, counts, self._coded.values)
 
 
-def joined(parts: Sequence[tuple[int, Bag | None]]) -> Bag:
-    """Bags of several parts (with so many groups each), one below the other."""
-    known = [bag for _, bag in parts if bag is not None and len(bag.values)]
+def regrouped(parts: Sequence[tuple[Bag | None, Where]], groups: int) -> Bag:
+    """Groups of several bags put together."""
+    known = [(bag, where) for bag, where in parts if bag is not None and len(bag.values)]
     if not known:
-        return Bag.empty(sum(groups for groups, _ in parts))
-    kinds = {bag.values.type for bag in known}
-    kind = kinds.pop() if len(kinds) == 1 else pa.string()  # a source that changed a column's type
-    values, places = _together([bag.values.cast(kind) for bag in known])
-    offsets, codes, counts = [np.zeros(1, np.int64)], [], []
-    end = 0
-    for groups, bag in parts:
-        if bag is None or not len(bag.values):
-            offsets.append(np.full(groups, end, np.int64))
-            continue
-        moved = places.pop(0)
-        codes.append(bag.codes if moved is None else moved[bag.codes])
-        counts.append(bag.counts)
-        offsets.append(bag.offsets[1:] + end)
-        end += int(bag.offsets[-1])
-    return Bag(np.concatenate(offsets), np.concatenate(codes), np.concatenate(counts), values)
+        return Bag.empty(groups)
+    values, moved = _together(of_one_kind([bag.values for bag, _ in known]))
+    starts = np.zeros(groups + 1, np.int64)
+    runs = np.zeros(groups, np.int32)
+    for bag, where in known:
+        _sizes(where, bag.offsets, starts[1:], runs)
+    np.cumsum(starts, out=starts)
+    places = starts[:-1].copy()
+    codes = np.empty(int(starts[-1]), np.int32)
+    counts = np.empty(codes.size if any(bag.counts.size for bag, _ in known) else 0, np.int64)
+    for (bag, where), now in zip(known, moved, strict=True):
+        _put(where, (bag.offsets, bag.codes, bag.counts), now, places, codes, counts)
+    if runs.size == 0 or runs.max() <= 1:
+        return Bag(starts, codes, counts, values)
+    return _told_apart(starts, codes, counts, values)
 
 
-def _together(dictionaries: list[pa.Array]) -> tuple[pa.Array, list[IntArray | None]]:
-    """All values of several dictionaries, and where those of each are (``None``: where they
+def of_one_kind(dictionaries: list[pa.Array]) -> list[pa.Array]:
+    """As texts where a source has changed a column's type."""
+    if len({values.type for values in dictionaries}) == 1:
+        return dictionaries
+    return [values.cast(pa.string()) for values in dictionaries]
+
+
+def _together(dictionaries: list[pa.Array]) -> tuple[pa.Array, list[IntArray]]:
+    """All values of several dictionaries, and where those of each are now (nothing: where they
     were, as for the first one)."""
+    stay = np.empty(0, np.int32)
     if len(dictionaries) == 1:
-        return dictionaries[0], [None]
+        return dictionaries[0], [stay]
     encoded = pa.concat_arrays(dictionaries).dictionary_encode()
     codes = encoded.indices.to_numpy(zero_copy_only=False)
     ends = np.cumsum([len(values) for values in dictionaries])
-    return encoded.dictionary, [None, *np.split(codes[ends[0] :], ends[1:-1] - ends[0])]
+    return encoded.dictionary, [stay, *np.split(codes[ends[0] :], ends[1:-1] - ends[0])]
 
 
 def _told_apart(starts: Counts, codes: Any, counts: Any, values: pa.Array) -> Bag:
@@ -199,7 +198,7 @@ def _of_runs(runs: Any, codes: Any, marking: Any, out: Any) -> Any:
     event, rank, group, start, stop, asks = runs
     marks, filled = marking
     found, often, sizes = out
-    n = 0
+    n = np.int64(0)
     for k in range(group.size):
         if not asks[rank[k]]:
             continue
@@ -246,9 +245,32 @@ def _copy(rows: Any, offsets: Any, codes: Any, counts: Any, to: Any, to_counts: 
 
 
 @numba.njit(cache=True)
-def _sizes(rows: Any, target: Any, offsets: Any, sizes: Any) -> None:
+def _sizes(where: Any, offsets: Any, totals: Any, runs: Any) -> None:
+    rows, target = where
     for i in range(rows.size):
-        sizes[target[i]] += offsets[rows[i] + 1] - offsets[rows[i]]
+        size = offsets[rows[i] + 1] - offsets[rows[i]]
+        totals[target[i]] += size
+        runs[target[i]] += np.int32(size > 0)
+
+
+@numba.njit(cache=True)
+def _put(where: Any, source: Any, moved: Any, places: Any, to: Any, to_counts: Any) -> None:
+    """Copy the codes of rows to the places of their targets, as they are coded now."""
+    rows, target = where
+    offsets, codes, counts = source
+    for i in range(rows.size):
+        k = places[target[i]]
+        first, last = offsets[rows[i]], offsets[rows[i] + 1]
+        if moved.size:
+            for j in range(first, last):
+                to[k + j - first] = moved[codes[j]]
+        else:
+            for j in range(first, last):
+                to[k + j - first] = codes[j]
+        if counts.size:
+            for j in range(first, last):
+                to_counts[k + j - first] = counts[j]
+        places[target[i]] = k + last - first
 
 
 @numba.njit(cache=True)
@@ -270,7 +292,7 @@ def _by_group(group: Any, sizes: Any, source: Any, places: Any, out: Any) -> Non
 def _distinct(starts: Any, codes: Any, tally: Any, marks: Any, offsets: Any) -> None:
     """Move the first of equal codes of each group to the front, in place; ``marks`` holds where
     each code was last put."""
-    k = 0
+    k = np.int64(0)
     for g in range(starts.size - 1):
         first = k
         for i in range(starts[g], starts[g + 1]):

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from geoflux.operators.aggregates import Aggregate, aggregate_of
 from geoflux.operators.bags import BagFiller, Coded
+from geoflux.operators.clock import BEGINNING, END
 from geoflux.operators.events import Events
 from geoflux.operators.measures import Mask, Measure, Values
 from geoflux.operators.partials import Longs, Partials, bag_name
@@ -89,6 +90,7 @@ class Collector:
         self._asked = asked
         self._events = events
         self._floor = floor
+        self._span = int(events.time.min(initial=END)), int(events.time.max(initial=BEGINNING))
         self._groups = _Groups(len(asked))
         self._values = {
             column: Values.of(events.columns[column], wants)
@@ -106,8 +108,9 @@ class Collector:
         """Matches: rows of the events, ranks of the queries."""
         ordered, ranks, offsets = by_rank(event, rank, len(self._asked))
         runs, late, waiting = self._groups.assigned(
-            (ordered, ranks, offsets, self._events.time), self._asked.windows, self._floor
-        )
+            (ordered, ranks, offsets, self._events.time), self._span, self._asked.windows,
+            self._floor,
+        )  # fmt: skip
         self.late += late
         for column, values in self._values.items():
             measure = self._measures[column]
@@ -179,19 +182,21 @@ class _Groups:
         return np.empty(room, np.int32), np.empty(room, np.int64), np.zeros(room, np.int64)
 
     def assigned(
-        self, matches: tuple[IntArray, IntArray, IntArray, Longs], windows: tuple[Longs, Longs],
-        floor: int,
+        self, matches: tuple[IntArray, IntArray, IntArray, Longs], span: tuple[int, int],
+        windows: tuple[Longs, Longs], floor: int,
     ) -> tuple[Runs, int, tuple[IntArray, IntArray]]:  # fmt: skip
         """Matches rank by rank, cut into runs of one group each; how many came too late; and the
-        events and ranks of those that belong to windows of events."""
+        events and ranks of those that belong to windows of events. ``span`` are the earliest and
+        the latest time of the events."""
         event, ranks, _, _ = matches
         runs = tuple(np.empty(event.size, np.int32) for _ in range(4))
         waiting = np.empty(event.size, np.int32), np.empty(event.size, np.int32)
         at = (0, 0, 0, 0)  # ranks done, runs, late, waiting
         while True:
             at, self.used = _assign(
-                matches, windows, floor, self.columns, self._table, (self.used, *at), runs, waiting
-            )
+                matches, span, windows, floor, self.columns, self._table, (self.used, *at), runs,
+                waiting,
+            )  # fmt: skip
             if at[0] == ranks.size:
                 rank, group, start, stop = (part[: at[1]] for part in runs)
                 late = (waiting[0][: at[3]], waiting[1][: at[3]])
@@ -232,7 +237,7 @@ def _rehash(columns: Any, used: int, table: Any) -> None:
 
 @numba.njit(cache=True)
 def _assign(
-    matches: Any, windows: Any, floor: int, columns: Any, table: Any, at: Any,
+    matches: Any, span: Any, windows: Any, floor: int, columns: Any, table: Any, at: Any,
     runs: Any, waiting: Any,
 ) -> Any:  # fmt: skip
     """From the rank at ``at`` on, until all are done or there is no room for another group; a
@@ -243,6 +248,7 @@ def _assign(
     run_rank, run_group, run_start, run_stop = runs
     used, begun, done, late, waits = at
     mask = table.size - 1
+    earliest, latest = span
     for k in range(begun, of.size):
         r = of[k]
         s = slide[r]
@@ -298,7 +304,7 @@ def _assign(
                     ranks[g] = r
                     panes[g] = low
                     used += 1
-            i += 1
+            i = end if low <= earliest and latest < high else i + 1
         if g < 0:
             lost += end - begin
         else:

@@ -6,7 +6,8 @@ commutative to the last bit, because the sums are exact (:mod:`geoflux.operators
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numba
@@ -20,6 +21,8 @@ from geoflux.operators.runs import Runs
 from geoflux.spatial.space import FloatArray, IntArray
 
 Mask = npt.NDArray[np.bool_]
+Where = tuple[IntArray, IntArray]
+"""Rows of a part, and the group that each of them goes into."""
 _NO_SUMS = np.zeros((0, 0), np.int64)
 
 
@@ -112,57 +115,47 @@ class Measure:
     def add(self, runs: Runs, asks: Mask, values: Values) -> None:
         """Take in one value for every match whose query asks."""
         asking = (runs.event, runs.rank, runs.group, runs.start, runs.stop, asks)
-        _add(asking, values.numbers, (self.n, self.low, self.high))
-        for terms, wide in ((values.terms, self.sums), (values.squares, self.squares)):
-            if wide.shape[1]:
-                _add_terms(asking, terms.first, terms.parts, wide)
+        terms, squares = values.terms, values.squares
+        _add(
+            asking, values.numbers, (self.n, self.low, self.high),
+            (terms.first, terms.parts, self.sums),
+        )  # fmt: skip
+        if self.squares.shape[1]:
+            _add_squares(asking, (squares.first, squares.parts, self.squares))
 
-    def regrouped(self, rows: IntArray, target: IntArray, groups: int) -> Measure:
-        """Groups put together: row ``rows[i]`` goes into group ``target[i]``."""
-        out = Measure.empty(groups, self.shape)
+
+def joined(parts: Sequence[tuple[int, Measure | None]]) -> Measure:
+    """Measures of several parts (with so many groups each), one below the other, in limbs that
+    hold all of them; ``None`` where a part has no such column."""
+    known = [m for _, m in parts if m is not None]
+    sums = _span([(m.sums.shape[1], m.base) for m in known])
+    squares = _span([(m.squares.shape[1], m.squares_base) for m in known])
+    made = [m or Measure.empty(groups, (*sums, *squares)) for groups, m in parts]
+    wide = [aligned(m.sums, m.base, sums[1], sums[0]) for m in made]
+    wider = [aligned(m.squares, m.squares_base, squares[1], squares[0]) for m in made]
+    n, low, high = (
+        np.concatenate([getattr(m, name) for m in made]) for name in ("n", "low", "high")
+    )
+    return Measure(
+        n, low, high, np.concatenate(wide), sums[1], np.concatenate(wider), squares[1]
+    )  # fmt: skip
+
+
+def regrouped(parts: Sequence[tuple[Measure | None, Where]], groups: int) -> Measure:
+    """Groups of several measures put together."""
+    known = [(m, where) for m, where in parts if m is not None]
+    sums = _span([(m.sums.shape[1], m.base) for m, _ in known])
+    squares = _span([(m.squares.shape[1], m.squares_base) for m, _ in known])
+    out = Measure.empty(groups, (*sums, *squares))
+    for m, where in known:
         _merge(
-            rows, target, (self.n, self.low, self.high, self.sums, self.squares),
+            where, (m.n, m.low, m.high, m.sums, m.squares),
+            (m.base - out.base, m.squares_base - out.squares_base),
             (out.n, out.low, out.high, out.sums, out.squares),
         )  # fmt: skip
-        normalise(out.sums)
-        normalise(out.squares)
-        return out
-
-
-@dataclass
-class Joining:
-    """Measures of several parts, one below the other, in limbs that hold all of them."""
-
-    parts: list[tuple[int, Measure | None]] = field(default_factory=list)
-
-    def add(self, groups: int, measure: Measure | None) -> None:
-        """A part with so many groups; ``None`` where it has no such column."""
-        self.parts.append((groups, measure))
-
-    def joined(self) -> Measure:
-        """All parts as one."""
-        known = [m for _, m in self.parts if m is not None]
-        sums = _span([(m.sums.shape[1], m.base) for m in known])
-        squares = _span([(m.squares.shape[1], m.squares_base) for m in known])
-        shape = (*sums, *squares)
-        made = []
-        for groups, measure in self.parts:
-            if measure is None:
-                made.append(Measure.empty(groups, shape))
-                continue
-            wide = aligned(measure.sums, measure.base, shape[1], shape[0])
-            wider = aligned(measure.squares, measure.squares_base, shape[3], shape[2])
-            made.append(
-                Measure(
-                    measure.n, measure.low, measure.high, wide, shape[1], wider, shape[3]
-                )
-            )  # fmt: skip
-        stacked = [
-            np.concatenate([getattr(m, name) for m in made])
-            for name in ("n", "low", "high", "sums", "squares")
-        ]
-        n, low, high, all_sums, all_squares = stacked
-        return Measure(n, low, high, all_sums, shape[1], all_squares, shape[3])
+    normalise(out.sums)
+    normalise(out.squares)
+    return out
 
 
 def _span(parts: list[tuple[int, int]]) -> tuple[int, int]:
@@ -175,42 +168,68 @@ def _span(parts: list[tuple[int, int]]) -> tuple[int, int]:
 
 
 @numba.njit(cache=True)
-def _add(runs: Any, numbers: Any, plain: Any) -> None:
+def _add(runs: Any, numbers: Any, plain: Any, terms: Any) -> None:
+    """What is no number has terms of zero. Terms wait in registers as long as the numbers of a
+    run are of like size."""
     event, rank, group, start, stop, asks = runs
     n, low, high = plain
+    first, parts, wide = terms
+    has_sums = wide.shape[1] > 0
     for k in range(group.size):
         if not asks[rank[k]]:
             continue
         g = group[k]
         least, most = low[g], high[g]
         known = np.int64(0)
-        for i in range(start[k], stop[k]):
-            v = numbers[event[i]]
-            known += np.int64(v == v)
-            least = v if v < least else least
-            most = v if v > most else most
+        if not has_sums:
+            for i in range(start[k], stop[k]):
+                v = numbers[event[i]]
+                known += np.int64(v == v)
+                least = v if v < least else least
+                most = v if v > most else most
+        else:
+            limb = first[event[start[k]]]
+            a = b = c = np.int64(0)
+            for i in range(start[k], stop[k]):
+                e = event[i]
+                v = numbers[e]
+                known += np.int64(v == v)
+                least = v if v < least else least
+                most = v if v > most else most
+                if first[e] != limb:
+                    wide[g, limb] += a
+                    wide[g, limb + 1] += b
+                    wide[g, limb + 2] += c
+                    a = b = c = np.int64(0)
+                    limb = first[e]
+                a += parts[e, 0]
+                b += parts[e, 1]
+                c += parts[e, 2]
+            wide[g, limb] += a
+            wide[g, limb + 1] += b
+            wide[g, limb + 2] += c
         n[g] += known
         low[g], high[g] = least, most
 
 
 @numba.njit(cache=True)
-def _add_terms(runs: Any, first: Any, parts: Any, wide: Any) -> None:
-    """What is no number has terms of zero."""
+def _add_squares(runs: Any, terms: Any) -> None:
     event, rank, group, start, stop, asks = runs
-    width = parts.shape[1]
+    first, parts, wide = terms
     for k in range(group.size):
         if asks[rank[k]]:
             sums = wide[group[k]]
             for i in range(start[k], stop[k]):
                 e = event[i]
-                limb = first[e]
-                for j in range(width):
-                    sums[limb + j] += parts[e, j]
+                for j in range(parts.shape[1]):
+                    sums[first[e] + j] += parts[e, j]
 
 
 @numba.njit(cache=True)
-def _merge(rows: Any, target: Any, source: Any, out: Any) -> None:
+def _merge(where: Any, source: Any, shifts: Any, out: Any) -> None:
+    rows, target = where
     n, low, high, sums, squares = source
+    shift, shift2 = shifts
     out_n, out_low, out_high, out_sums, out_squares = out
     for i in range(rows.size):
         r, g = rows[i], target[i]
@@ -222,6 +241,6 @@ def _merge(rows: Any, target: Any, source: Any, out: Any) -> None:
         if high[r] > out_high[g]:
             out_high[g] = high[r]
         for k in range(sums.shape[1]):
-            out_sums[g, k] += sums[r, k]
+            out_sums[g, k + shift] += sums[r, k]
         for k in range(squares.shape[1]):
-            out_squares[g, k] += squares[r, k]
+            out_squares[g, k + shift2] += squares[r, k]

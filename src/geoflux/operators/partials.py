@@ -2,9 +2,9 @@
 
 The key is the start of a *pane* (a stretch of time that no window of the query cuts) while events
 are collected, and the end of a window once panes are put together. Everything is columns over the
-groups. :func:`joined` and :meth:`Partials.regrouped` are the whole algebra: merging partials of
-several partitions or epochs, and making windows of panes, are both "one below the other, then put
-equal keys together"; associative and commutative to the last bit.
+groups. :func:`regrouped` is the whole algebra: merging partials of several partitions or epochs,
+and making windows of panes, are both "put equal keys together"; associative and commutative to the
+last bit.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from typing import Any
 import numba
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from geoflux.operators import bags
+from geoflux.operators import bags, measures
 from geoflux.operators.bags import Bag
-from geoflux.operators.measures import Joining, Measure
+from geoflux.operators.measures import Measure
 
 Longs = npt.NDArray[np.int64]
 
@@ -43,14 +44,6 @@ class Partials:
         """No groups."""
         return cls(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
 
-    def cut(self, start: int, stop: int) -> Partials:
-        """Some consecutive groups, without copying."""
-        return Partials(
-            self.number[start:stop], self.key[start:stop], self.count[start:stop],
-            {name: m.taken(slice(start, stop)) for name, m in self.measures.items()},
-            {name: b.cut(start, stop) for name, b in self.bags.items()},
-        )  # fmt: skip
-
     def pruned(self) -> Partials:
         """With no more values in the dictionaries than occur."""
         return replace(self, bags={name: bag.pruned() for name, bag in self.bags.items()})
@@ -63,58 +56,51 @@ class Partials:
             {name: b.taken(rows) for name, b in self.bags.items()},
         )  # fmt: skip
 
-    def regrouped(self, rows: npt.NDArray[Any], number: Longs, key: Longs) -> Partials:
-        """Row ``rows[i]`` counted for (``number[i]``, ``key[i]``); equal ones put together. A row
-        may be named several times (a pane lies in several windows) or not at all. The result is
-        ordered by number, then key."""
-        order = np.lexsort((key, number))
-        number, key = number[order], key[order]
-        new = np.ones(order.size, np.bool_)
-        new[1:] = (number[1:] != number[:-1]) | (key[1:] != key[:-1])
-        target = np.cumsum(new, dtype=np.int32) - np.int32(1)
-        groups = int(new.sum())
-        source = rows[order].astype(np.int32)
-        count = np.zeros(groups, np.int64)
-        _count(source, target, self.count, count)
-        return Partials(
-            number[new], key[new], count,
-            {n: m.regrouped(source, target, groups) for n, m in self.measures.items()},
-            {n: b.regrouped(source, target, groups) for n, b in self.bags.items()},
-        )  # fmt: skip
 
-    def merged(self) -> Partials:
-        """Equal keys put together."""
-        return self.regrouped(np.arange(len(self)), self.number, self.key)
-
-
-def joined(parts: Sequence[Partials]) -> Partials:
-    """Several partials, one below the other; equal keys are not put together yet."""
-    parts = [part for part in parts if len(part)]
+def regrouped(
+    parts: Sequence[Partials], rows: Sequence[npt.NDArray[Any]], number: Longs, key: Longs
+) -> Partials:
+    """Rows of several partials, ``rows[k]`` of ``parts[k]``, counted for (``number[i]``,
+    ``key[i]``) where ``i`` counts over all of them; equal ones put together. A row may be named
+    several times (a pane lies in several windows) or not at all. The result is ordered by number,
+    then key."""
     if not parts:
         return Partials.none()
-    if len(parts) == 1:
-        return parts[0]
-    measures = {}
-    for name in dict.fromkeys(name for part in parts for name in part.measures):
-        joining = Joining()
-        for part in parts:
-            joining.add(len(part), part.measures.get(name))
-        measures[name] = joining.joined()
-    return Partials(
-        np.concatenate([part.number for part in parts]),
-        np.concatenate([part.key for part in parts]),
-        np.concatenate([part.count for part in parts]),
-        measures,
-        {
-            name: bags.joined([(len(part), part.bags.get(name)) for part in parts])
-            for name in dict.fromkeys(name for part in parts for name in part.bags)
-        },
-    )
+    order = np.lexsort((key, number))
+    number, key = number[order], key[order]
+    new = np.ones(order.size, np.bool_)
+    new[1:] = (number[1:] != number[:-1]) | (key[1:] != key[:-1])
+    groups = int(new.sum())
+    target = np.empty(order.size, np.int32)
+    target[order] = np.cumsum(new, dtype=np.int32) - np.int32(1)
+    targets = np.split(target, np.cumsum([some.size for some in rows])[:-1])
+    where = [(some.astype(np.int32), to) for some, to in zip(rows, targets, strict=True)]
+    count = np.zeros(groups, np.int64)
+    for part, (some, to) in zip(parts, where, strict=True):
+        _count(some, to, part.count, count)
+    made_measures, made_bags = {}, {}
+    for name in _names([part.measures for part in parts]):
+        columns = [part.measures.get(name) for part in parts]
+        made_measures[name] = measures.regrouped(list(zip(columns, where, strict=True)), groups)
+    for name in _names([part.bags for part in parts]):
+        given = [part.bags.get(name) for part in parts]
+        made_bags[name] = bags.regrouped(list(zip(given, where, strict=True)), groups)
+    return Partials(number[new], key[new], count, made_measures, made_bags)
 
 
 def merged(parts: Sequence[Partials]) -> Partials:
     """Several partials as one, equal keys put together."""
-    return joined(parts).merged()
+    none = np.empty(0, np.int64)
+    return regrouped(
+        parts,
+        [np.arange(len(part)) for part in parts],
+        np.concatenate([none, *(part.number for part in parts)]),
+        np.concatenate([none, *(part.key for part in parts)]),
+    )
+
+
+def _names(given: Sequence[Mapping[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(name for some in given for name in some))
 
 
 def bag_name(kind: str, column: str) -> str:
@@ -128,38 +114,62 @@ def _count(rows: Any, target: Any, source: Any, out: Any) -> None:
         out[target[i]] += source[rows[i]]
 
 
-def to_arrays(partials: Partials) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Arrays for a segment, and what has to be noted about them."""
+def to_arrays(parts: Sequence[Partials]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arrays for a segment that holds several partials, and what has to be noted about them. The
+    dictionaries of bags lie one below the other, so that each part can be read by itself."""
     arrays: dict[str, Any] = {
-        "number": partials.number, "key": partials.key, "count": partials.count
-    }  # fmt: skip
-    shapes, names = [], []
-    for i, (name, m) in enumerate(partials.measures.items()):
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("number", "key", "count")
+    }
+    arrays["offsets"] = offsets_of([len(part) for part in parts])
+    shapes = []
+    for i, name in enumerate(_names([part.measures for part in parts])):
+        m = measures.joined([(len(part), part.measures.get(name)) for part in parts])
         shapes.append([name, *m.shape])
         arrays |= {f"m{i}.n": m.n, f"m{i}.low": m.low, f"m{i}.high": m.high}
         arrays |= {f"m{i}.sums": m.sums.reshape(-1), f"m{i}.squares": m.squares.reshape(-1)}
-    for i, (name, given) in enumerate(partials.bags.items()):
-        bag = given.pruned()
-        names.append(name)
-        arrays |= {f"b{i}.offsets": bag.offsets, f"b{i}.codes": bag.codes}
-        arrays |= {f"b{i}.counts": bag.counts, f"b{i}.values": bag.values}
+    names = _names([part.bags for part in parts])
+    for i, name in enumerate(names):
+        given = [part.bags.get(name) or Bag.empty(len(part)) for part in parts]
+        values = bags.of_one_kind([bag.values for bag in given if len(bag.values)])
+        sizes = [np.diff(bag.offsets) for bag in given]
+        arrays |= {
+            f"b{i}.offsets": offsets_of(np.concatenate(sizes)),
+            f"b{i}.codes": np.concatenate([bag.codes for bag in given]),
+            f"b{i}.counts": np.concatenate([bag.counts for bag in given]),
+            f"b{i}.values": pa.concat_arrays(values) if values else pa.nulls(0),
+            f"b{i}.values.offsets": offsets_of([len(bag.values) for bag in given]),
+        }
     return arrays, {"measures": shapes, "bags": names}
 
 
-def from_segment(segment: Any) -> Partials:
-    """The partials that :func:`to_arrays` stored, as views into the segment."""
+def offsets_of(sizes: Any) -> Longs:
+    """Where each begins, and where the last one ends."""
+    offsets: Longs = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return offsets
+
+
+def from_segment(segment: Any, place: int) -> Partials:
+    """One of the partials that :func:`to_arrays` stored, as views into the segment."""
     array, about = segment.array, segment.about
-    measures, found = {}, {}
+    here = slice(*array("offsets")[place : place + 2])
+    found_measures, found_bags = {}, {}
     for i, (name, limbs, base, limbs2, base2) in enumerate(about["measures"]):
         n = array(f"m{i}.n")
-        measures[name] = Measure(
-            n, array(f"m{i}.low"), array(f"m{i}.high"),
-            array(f"m{i}.sums").reshape(n.size, limbs), base,
-            array(f"m{i}.squares").reshape(n.size, limbs2), base2,
+        found_measures[name] = Measure(
+            n[here], array(f"m{i}.low")[here], array(f"m{i}.high")[here],
+            array(f"m{i}.sums").reshape(n.size, limbs)[here], base,
+            array(f"m{i}.squares").reshape(n.size, limbs2)[here], base2,
         )  # fmt: skip
     for i, name in enumerate(about["bags"]):
-        found[name] = Bag(
-            array(f"b{i}.offsets"), array(f"b{i}.codes"), array(f"b{i}.counts"),
-            segment.columns[f"b{i}.values"],
+        offsets = array(f"b{i}.offsets")[here.start : here.stop + 1]
+        codes = slice(offsets[0], offsets[-1])
+        first, last = array(f"b{i}.values.offsets")[place : place + 2]
+        found_bags[name] = Bag(
+            offsets - offsets[0], array(f"b{i}.codes")[codes], array(f"b{i}.counts")[codes],
+            segment.columns[f"b{i}.values"].slice(first, last - first),
         )  # fmt: skip
-    return Partials(array("number"), array("key"), array("count"), measures, found)
+    return Partials(
+        array("number")[here], array("key")[here], array("count")[here], found_measures, found_bags
+    )

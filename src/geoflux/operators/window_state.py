@@ -33,22 +33,21 @@ _ROW = "row."
 
 @dataclass(frozen=True)
 class Kept:
-    """What a home keeps: partials of panes, and matches that wait for windows of events."""
+    """For a home: partials of panes, and matches that wait for windows of events."""
 
     partials: Partials
     rows: pa.Table
 
-    def __len__(self) -> int:
-        return len(self.partials) + len(self.rows)
-
 
 @dataclass(frozen=True)
 class HomeState:
-    """The windows of one partition as its references tell them. ``horizons`` says of each
-    reference until when something in it may be needed."""
+    """The windows of one partition as its references tell them: partials of panes in several
+    parts, and matches that wait. ``horizons`` says of each reference until when something in it
+    may be needed."""
 
     refs: tuple[Ref, ...] = ()
-    kept: Kept = field(default_factory=lambda: Kept(Partials.none(), no_rows()))
+    parts: tuple[Partials, ...] = ()
+    rows: pa.Table = field(default_factory=lambda: no_rows())
     horizons: Mapping[Ref, int] = field(default_factory=dict)
 
 
@@ -58,29 +57,15 @@ def no_rows() -> pa.Table:
 
 
 def write_windows(store: Store, name: str, parts: Sequence[tuple[int, Kept]]) -> int:
-    """Write what is addressed to several homes (each once) as one segment; returns its bytes."""
-    below = pt.joined([kept.partials for _, kept in parts])
+    """Write what is addressed to homes as one segment; returns its bytes."""
     rows = pa.concat_tables([kept.rows for _, kept in parts], promote_options="permissive")
-    arrays, about = pt.to_arrays(below)
+    arrays, about = pt.to_arrays([kept.partials for _, kept in parts])
     arrays |= {
         "partitions": np.array([home for home, _ in parts], np.int64),
-        "offsets": _offsets([len(kept.partials) for _, kept in parts]),
-        "rows.offsets": _offsets([len(kept.rows) for _, kept in parts]),
+        "rows.offsets": pt.offsets_of([len(kept.rows) for _, kept in parts]),
         **{_ROW + n: rows.column(n).combine_chunks() for n in rows.schema.names},
     }
     return write_segment(store, name, arrays, {"kind": "windows", **about})
-
-
-def together(parts: Sequence[Kept]) -> Kept:
-    """Several parts for one home as one."""
-    if len(parts) == 1:
-        return parts[0]
-    rows = pa.concat_tables([part.rows for part in parts], promote_options="permissive")
-    return Kept(pt.merged([part.partials for part in parts]), rows)
-
-
-def _offsets(sizes: list[int]) -> Longs:
-    return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
 
 
 @lru_cache(maxsize=64)
@@ -89,18 +74,16 @@ def _segment(root: str, name: str) -> Segment:
     return read_segment(Store(root), name)
 
 
-def read_windows(store: Store, ref: Ref) -> Kept:
+def read_windows(store: Store, ref: Ref) -> list[Kept]:
     """What a segment has for one home, as views into it."""
     segment = _segment(store.root, ref.segment)
-    place = int(np.flatnonzero(segment.array("partitions") == ref.partition)[0])
-    first, last = segment.array("offsets")[place : place + 2]
-    start, stop = segment.array("rows.offsets")[place : place + 2]
     names = [n for n in segment.columns if n.startswith(_ROW)]
     rows = pa.table({n.removeprefix(_ROW): segment.columns[n] for n in names})
-    partials = pt.from_segment(segment).cut(first, last)
-    if place or len(segment.array("partitions")) > 1:
-        partials = partials.pruned()  # the dictionary is that of all homes
-    return Kept(partials, rows.slice(start, stop - start))
+    found = []
+    for place in np.flatnonzero(segment.array("partitions") == ref.partition).tolist():
+        start, stop = segment.array("rows.offsets")[place : place + 2]
+        found.append(Kept(pt.from_segment(segment, place), rows.slice(start, stop - start)))
+    return found
 
 
 @dataclass(frozen=True)
@@ -134,16 +117,15 @@ class Homes:
         settled = is_settled(home, refs)
         if settled and not (timed or waits):
             return Closing([], refs, known)
-        state, rank = self._opened(homed, refs, known)
-        partials, rows = state.kept.partials, state.kept.rows
-        tables = [closed(homed, partials, rank)] if timed else []
-        needed = last_end(homed.asked, rank, partials.key) > homed.upto[rank]
+        state, ranks = self._opened(homed, refs, known)
+        tables = [closed(homed, state.parts, ranks)] if timed else []
+        rows = state.rows
         still = np.ones(len(rows), np.bool_)
         if waits and len(rows):
             table, still = cut_off(homed.asked, rows, homed.upto)
             tables.append(table)
-        after = _without(state, needed, still, homed.floor)
-        if not len(after.kept):
+        after = _without(state, homed, ranks, still)
+        if not (after.parts or len(after.rows)):
             after = HomeState()
         elif not (settled and still.all()):
             after = self._folded(home, homed, after)
@@ -151,47 +133,54 @@ class Homes:
 
     def _opened(
         self, homed: Homed, refs: tuple[Ref, ...], known: HomeState
-    ) -> tuple[HomeState, Longs]:
+    ) -> tuple[HomeState, list[Longs]]:
         """The state of all references, and the rank of the query of each group; what ``known``
-        has merged is not read again."""
+        has merged is not read again. What a later window needs too is merged at once."""
         old = known if known.refs == refs[: len(known.refs)] else HomeState()
-        parts, horizons = [], dict(old.horizons)
+        parts, fresh, rows, horizons = [], [], [old.rows], dict(old.horizons)
+        for part in old.parts:
+            parts.append(_alive(homed, part))
         for ref in refs[len(old.refs) :]:
             kept = read_windows(self.store, ref)
-            horizons[ref] = _horizon(homed, kept)
-            parts.append(kept)
-        fresh, _ = _alive(homed, pt.joined([part.partials for part in parts]))
-        before, rank = _alive(homed, old.kept.partials)
-        if len(fresh):
-            fresh = fresh.merged()
-            rank = np.concatenate((rank, np.searchsorted(homed.asked.numbers, fresh.number)))
-        rows = pa.concat_tables(
-            [old.kept.rows, *(part.rows for part in parts)], promote_options="permissive"
-        )
-        if len(rows):
-            _, mine = _ranked(homed, rows.column(NUMBER).to_numpy())
-            rows = rows if mine.all() else rows.filter(pa.array(mine))
-        return HomeState(refs, Kept(pt.joined([before, fresh]), rows), horizons), rank
+            horizons[ref] = max(_horizon(homed, some) for some in kept)
+            rows += [some.rows for some in kept]
+            fresh += [_alive(homed, some.partials) for some in kept]
+        if any(_needed(homed, part, rank).any() for part, rank in fresh):
+            one = pt.merged([part for part, _ in fresh])
+            fresh = [(one, np.searchsorted(homed.asked.numbers, one.number))]
+        parts = [(part, rank) for part, rank in (*parts, *fresh) if len(part)]
+        waiting = pa.concat_tables(rows, promote_options="permissive")
+        if len(waiting):
+            _, mine = _ranked(homed, waiting.column(NUMBER).to_numpy())
+            waiting = waiting if mine.all() else waiting.filter(pa.array(mine))
+        state = HomeState(refs, tuple(part for part, _ in parts), waiting, horizons)
+        return state, [rank for _, rank in parts]
 
     def _folded(self, home: int, homed: Homed, state: HomeState) -> HomeState:
         name = unique_name("state", f"windows-p{home}")
-        kept = Kept(state.kept.partials.merged(), state.kept.rows)
+        kept = Kept(pt.merged(state.parts), state.rows)
         write_windows(self.store, name, [(home, kept)])
         ref = Ref("windows", name, home)
-        return HomeState((ref,), kept, {ref: _horizon(homed, kept)})
+        return HomeState((ref,), (kept.partials,), kept.rows, {ref: _horizon(homed, kept)})
+
+
+def _needed(homed: Homed, part: Partials, rank: Longs) -> npt.NDArray[np.bool_]:
+    """Which groups a later window needs."""
+    return last_end(homed.asked, rank, part.key) > homed.upto[rank]
 
 
 def _without(
-    state: HomeState, needed: npt.NDArray[np.bool_], still: npt.NDArray[np.bool_], floor: int
+    state: HomeState, homed: Homed, ranks: list[Longs], still: npt.NDArray[np.bool_]
 ) -> HomeState:
     """The state without what no later window needs."""
-    partials, rows = state.kept.partials, state.kept.rows
-    if not needed.all():
-        partials = partials.taken(np.flatnonzero(needed))
-    if not still.all():
-        rows = rows.filter(pa.array(still))
-    refs = tuple(ref for ref in state.refs if state.horizons[ref] > floor)
-    return HomeState(refs, Kept(partials, rows), {ref: state.horizons[ref] for ref in refs})
+    parts = []
+    for part, rank in zip(state.parts, ranks, strict=True):
+        needed = _needed(homed, part, rank)
+        if needed.any():
+            parts.append(part if needed.all() else part.taken(np.flatnonzero(needed)))
+    rows = state.rows if still.all() else state.rows.filter(pa.array(still))
+    refs = tuple(ref for ref in state.refs if state.horizons[ref] > homed.floor)
+    return HomeState(refs, tuple(parts), rows, {ref: state.horizons[ref] for ref in refs})
 
 
 def _ranked(homed: Homed, numbers: Longs) -> tuple[Longs, npt.NDArray[np.bool_]]:

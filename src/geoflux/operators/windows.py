@@ -7,6 +7,7 @@ does not depend on partitions, slots or the order of events.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ from geoflux.operators.aggregates import Aggregate
 from geoflux.operators.clock import BEGINNING, END
 from geoflux.operators.collecting import Asked
 from geoflux.operators.evaluate import RESULT_SCHEMA, results
-from geoflux.operators.partials import Longs, Partials
+from geoflux.operators.partials import Longs, Partials, offsets_of, regrouped
 
 MOST_EMPTY = 10_000
 """Windows without events in a row that are told of a query in one epoch."""
@@ -68,23 +69,28 @@ def last_end(asked: Asked, rank: npt.NDArray[np.int64], pane: Longs) -> Longs:
     return (pane // np.maximum(slide, 1)) * slide + window
 
 
-def closed(homed: Homed, partials: Partials, rank: npt.NDArray[np.int64]) -> pa.Table:
-    """The results of all windows that close now; ``rank`` tells the query of each group."""
+def closed(homed: Homed, parts: Sequence[Partials], ranks: Sequence[Longs]) -> pa.Table:
+    """The results of all windows that close now; ``ranks`` tells the query of each group."""
+    none = np.empty(0, np.int64)
+    rank = np.concatenate([none, *ranks])
+    pane = np.concatenate([none, *(part.key for part in parts)])
     window, slide = (part[rank] for part in homed.asked.windows)
-    pane = partials.key
     # The windows of a pane begin at multiples of the slide in (pane - window, pane].
     newest = (pane // slide) * slide
     oldest = ((pane - window) // slide + 1) * slide
     oldest = np.maximum(oldest, ((homed.after[rank] - window) // slide + 1) * slide)
     newest = np.minimum(newest, ((homed.upto[rank] - window) // slide) * slide)
     copies = np.maximum((newest - oldest) // np.maximum(slide, 1) + 1, 0)
+    begins = offsets_of([len(part) for part in parts])
     tables, numbers, keys = [], [], []
     for groups in _blocks(rank, copies):
         rows = np.repeat(groups, copies[groups])
         before = np.cumsum(copies[groups]) - copies[groups]
         nth = np.arange(rows.size) - np.repeat(before, copies[groups])
         ends = oldest[rows] + nth * slide[rows] + window[rows]
-        whole = partials.regrouped(rows, partials.number[rows], ends)
+        cuts = np.searchsorted(rows, begins)  # groups ascend
+        of_parts = [rows[cuts[k] : cuts[k + 1]] - begins[k] for k in range(len(parts))]
+        whole = regrouped(parts, of_parts, homed.asked.numbers[rank[rows]], ends)
         tables += _told(homed, whole)
         numbers.append(whole.number)
         keys.append(whole.key)
@@ -94,7 +100,8 @@ def closed(homed: Homed, partials: Partials, rank: npt.NDArray[np.int64]) -> pa.
 
 
 def _blocks(rank: Any, copies: Any) -> list[npt.NDArray[np.int64]]:
-    """Groups in blocks that spread over so many windows, all groups of a query in one."""
+    """Groups in blocks that spread over so many windows, all groups of a query in one; those of a
+    block ascend."""
     if int(copies.sum()) <= _ROOM:
         return [np.arange(rank.size)]
     order = np.argsort(rank, kind="stable")
@@ -102,7 +109,7 @@ def _blocks(rank: Any, copies: Any) -> list[npt.NDArray[np.int64]]:
     starts = np.flatnonzero(np.diff(rank[order], prepend=-1))  # of queries
     block = np.concatenate(([0], ends))[starts] // _ROOM
     cuts = starts[np.flatnonzero(np.diff(block)) + 1]
-    return np.split(order, cuts)
+    return [np.sort(block) for block in np.split(order, cuts)]
 
 
 def _told(homed: Homed, whole: Partials) -> list[pa.Table]:
