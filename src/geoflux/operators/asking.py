@@ -93,8 +93,17 @@ class Asking:
         return False
 
     def homes(self, grid: Grid, plan: Plan) -> npt.NDArray[np.int64]:
-        """The id of the home of each."""
-        return homes_of(self.rows, grid, plan)
+        """The id of the home of each; looked up once for the same partitions, since an id stands
+        for the same cells for ever."""
+        ids = tuple(p.id for p in plan.partitions)
+        if self._homes.get("ids") != ids:
+            self._homes.update(ids=ids, homes=homes_of(self.rows, grid, plan))
+        found: npt.NDArray[np.int64] = self._homes["homes"]
+        return found
+
+    @cached_property
+    def _homes(self) -> dict[str, Any]:
+        return {}
 
 
 def homes_of(rows: pa.Table, grid: Grid, plan: Plan) -> npt.NDArray[np.int64]:

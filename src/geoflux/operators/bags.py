@@ -198,25 +198,29 @@ def _of_runs(runs: Any, codes: Any, marking: Any, out: Any) -> Any:
     event, rank, group, start, stop, asks = runs
     marks, filled = marking
     found, often, sizes = out
+    counted = often.size > 0
     n = np.int64(0)
     for k in range(group.size):
         if not asks[rank[k]]:
             continue
-        first = n
+        begin = n
+        first = np.int32(filled + n)
         for i in range(start[k], stop[k]):
-            c = codes[event[i]]
-            if c < 0:
+            code = codes[np.uint32(event[np.uint64(i)])]
+            if code < 0:
                 continue
-            place = marks[c] - filled
+            c = np.uint32(code)
+            place = marks[c]
             new = place < first
-            if often.size:
+            found[np.uint64(n)] = code
+            if counted:
                 if new:
-                    often[n] = 0
-                often[n if new else place] += 1
-            found[n] = c
-            marks[c] = np.int32(filled + n if new else filled + place)
+                    often[n] = 1
+                else:
+                    often[place - filled] += 1
+            marks[c] = np.int32(filled + n) if new else place
             n += np.int64(new)
-        sizes[k] = n - first
+        sizes[k] = n - begin
     return n
 
 
@@ -262,11 +266,11 @@ def _put(where: Any, source: Any, moved: Any, places: Any, to: Any, to_counts: A
         k = places[target[i]]
         first, last = offsets[rows[i]], offsets[rows[i] + 1]
         if moved.size:
-            for j in range(first, last):
-                to[k + j - first] = moved[codes[j]]
+            for j in range(last - first):
+                to[np.uint64(k + j)] = moved[np.uint32(codes[np.uint64(first + j)])]
         else:
-            for j in range(first, last):
-                to[k + j - first] = codes[j]
+            for j in range(last - first):
+                to[np.uint64(k + j)] = codes[np.uint64(first + j)]
         if counts.size:
             for j in range(first, last):
                 to_counts[k + j - first] = counts[j]
@@ -292,19 +296,20 @@ def _by_group(group: Any, sizes: Any, source: Any, places: Any, out: Any) -> Non
 def _distinct(starts: Any, codes: Any, tally: Any, marks: Any, offsets: Any) -> None:
     """Move the first of equal codes of each group to the front, in place; ``marks`` holds where
     each code was last put."""
+    counted = tally.size > 0
     k = np.int64(0)
     for g in range(starts.size - 1):
-        first = k
+        first = np.int32(k)
         for i in range(starts[g], starts[g + 1]):
-            c = codes[i]
-            place = np.int64(marks[c])
+            c = np.uint32(codes[np.uint64(i)])
+            place = marks[c]
             new = place < first
-            if tally.size:
+            if counted:
                 if new:
                     tally[k] = tally[i]
                 else:
                     tally[place] += tally[i]
-            codes[k] = c
-            marks[c] = np.int32(k if new else place)
+            codes[np.uint64(k)] = np.int32(c)
+            marks[c] = np.int32(k) if new else place
             k += np.int64(new)
         offsets[g + 1] = k

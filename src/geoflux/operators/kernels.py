@@ -2,7 +2,9 @@
 
 Events arrive sorted by cell, so that a cell's rectangles are read once for all its events. Ticks
 are compared first: an event strictly between two ticks is inside for certain, an event on a tick
-is compared again with the exact coordinates. Nothing here allocates per event.
+is compared again with the exact coordinates. Nothing here allocates per event. Indices of the
+innermost loops are unsigned: a signed one could count from the end, and the test for it keeps the
+loop from being vectorised.
 """
 
 from __future__ import annotations
@@ -86,12 +88,14 @@ def count_matches(
                 continue
             checks += np.int64(stop - start) * np.int64(last - first)
             if last - first >= _FEW_EVENTS:
-                for j in range(start, stop):
-                    x0, y0, x1, y1 = bx0[j], by0[j], bx1[j], by1[j]
+                for entry in range(start, stop):
+                    box = np.uint32(entry)
+                    x0, y0, x1, y1 = bx0[box], by0[box], bx1[box], by1[box]
                     sure = np.int32(0)
                     maybe = np.int32(0)
-                    for i in range(first, last):
-                        x, y = tx[i], ty[i]
+                    for event in range(first, last):
+                        at = np.uint32(event)
+                        x, y = tx[at], ty[at]
                         sure += np.int32((x0 < x) & (x < x1) & (y0 < y) & (y < y1))
                         maybe += np.int32((x0 <= x) & (x <= x1) & (y0 <= y) & (y <= y1))
                     if maybe != sure:
@@ -101,8 +105,8 @@ def count_matches(
                             if (x0 < x) & (x < x1) & (y0 < y) & (y < y1):
                                 sure += np.int32(1)
                             elif (x0 <= x) & (x <= x1) & (y0 <= y) & (y <= y1):
-                                sure += np.int32(_exactly_inside(px[i], py[i], bq[j], x0, exact))
-                    counts[bq[j]] += sure
+                                sure += np.int32(_exactly_inside(px[i], py[i], bq[box], x0, exact))
+                    counts[bq[box]] += sure
             else:
                 size = stop - start
                 if buffer.size < size:
@@ -111,11 +115,10 @@ def count_matches(
                     x, y = tx[i], ty[i]
                     doubt = np.int32(0)
                     for j in range(size):
-                        k = start + j
-                        sure = np.int32((bx0[k] < x) & (x < bx1[k]) & (by0[k] < y) & (y < by1[k]))
-                        maybe = np.int32(
-                            (bx0[k] <= x) & (x <= bx1[k]) & (by0[k] <= y) & (y <= by1[k])
-                        )
+                        at = np.uint32(start + j)
+                        x0, y0, x1, y1 = bx0[at], by0[at], bx1[at], by1[at]
+                        sure = np.int32((x0 < x) & (x < x1) & (y0 < y) & (y < y1))
+                        maybe = np.int32((x0 <= x) & (x <= x1) & (y0 <= y) & (y <= y1))
                         buffer[j] += sure
                         doubt |= sure ^ maybe
                     if doubt != 0:
@@ -172,13 +175,14 @@ def list_matches(
             for level in range(levels.shape[0]):
                 shift = levels[level, 2]
                 bucket = levels[level, 0] + (row >> shift) * levels[level, 1] + (column >> shift)
-                for j in range(offsets[bucket], offsets[bucket + 1]):
+                for entry in range(offsets[bucket], offsets[bucket + 1]):
+                    j = np.uint32(entry)
                     maybe = (bx0[j] <= x) & (x <= bx1[j]) & (by0[j] <= y) & (y <= by1[j])
                     sure = (bx0[j] < x) & (x < bx1[j]) & (by0[j] < y) & (y < by1[j])
                     if maybe != sure:
                         maybe = _exactly_inside(px[i], py[i], bq[j], bx0[j], exact)
-                    out_event[k] = i
-                    out_query[k] = bq[j]
+                    out_event[np.uint64(k)] = i
+                    out_query[np.uint64(k)] = bq[j]
                     if note_entries:
                         out_entry[k] = j
                     k += int(maybe)

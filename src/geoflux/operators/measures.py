@@ -183,7 +183,7 @@ def _add(runs: Any, numbers: Any, plain: Any, terms: Any) -> None:
         known = np.int64(0)
         if not has_sums:
             for i in range(start[k], stop[k]):
-                v = numbers[event[i]]
+                v = numbers[np.uint32(event[np.uint64(i)])]
                 known += np.int64(v == v)
                 least = v if v < least else least
                 most = v if v > most else most
@@ -191,7 +191,7 @@ def _add(runs: Any, numbers: Any, plain: Any, terms: Any) -> None:
             limb = first[event[start[k]]]
             a = b = c = np.int64(0)
             for i in range(start[k], stop[k]):
-                e = event[i]
+                e = np.uint32(event[np.uint64(i)])
                 v = numbers[e]
                 known += np.int64(v == v)
                 least = v if v < least else least
@@ -202,9 +202,9 @@ def _add(runs: Any, numbers: Any, plain: Any, terms: Any) -> None:
                     wide[g, limb + 2] += c
                     a = b = c = np.int64(0)
                     limb = first[e]
-                a += parts[e, 0]
-                b += parts[e, 1]
-                c += parts[e, 2]
+                a += parts[e, np.uint32(0)]
+                b += parts[e, np.uint32(1)]
+                c += parts[e, np.uint32(2)]
             wide[g, limb] += a
             wide[g, limb + 1] += b
             wide[g, limb + 2] += c

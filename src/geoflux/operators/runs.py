@@ -2,6 +2,9 @@
 
 Matching lists its pairs event by event. Aggregates want them query by query: a counting sort costs
 a few nanoseconds a pair, and whatever is added up afterwards stays in registers for a whole run.
+
+Indices are unsigned in these loops: a signed one could count from the end, and the test for it
+costs as much as the work.
 """
 
 from __future__ import annotations
@@ -39,9 +42,10 @@ class Runs:
 def by_rank(event: Any, rank: Any, ranks: int) -> Any:
     """The events of the pairs (event, rank) rank by rank, the ranks that occur, and where the
     events of each begin (one more than there are ranks). The order within a rank stays."""
-    places = np.zeros(ranks + 1, np.int32)
+    one = np.uint32(1)
+    places = np.zeros(ranks + 1, np.uint32)
     for i in range(rank.size):
-        places[rank[i] + 1] += 1
+        places[np.uint32(rank[np.uint64(i)]) + one] += one
     present = np.empty(min(ranks, rank.size), np.int32)
     offsets = np.zeros(present.size + 1, np.int32)
     found = 0
@@ -53,7 +57,7 @@ def by_rank(event: Any, rank: Any, ranks: int) -> Any:
         places[r + 1] += places[r]
     ordered = np.empty(event.size, np.int32)
     for i in range(rank.size):
-        r = rank[i]
-        ordered[places[r]] = event[i]
-        places[r] += 1
+        which = np.uint32(rank[np.uint64(i)])
+        ordered[places[which]] = event[np.uint64(i)]
+        places[which] += one
     return ordered, present[:found], offsets[: found + 1]
