@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,6 +17,8 @@ from geoflux.spatial.space import Space
 LONGEST_ID = 1000
 _FARTHEST = 9e12
 """Seconds from 1970 that can still be told in microseconds."""
+_REMEMBERED = 4096
+"""Aggregates whose canonical form is kept."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class RecordRules:
     max_bytes: int
     retained: pa.Schema | None = None
     """Columns that snapshots can ask about; ``None``: nothing is retained."""
+    _texts: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def checked_aggregate(self, given: Any, needs_window: bool = True) -> Aggregate:
         """An aggregate that events can answer, or :class:`RejectedRecord`."""
@@ -36,6 +39,15 @@ class RecordRules:
         if len(self.events):
             check_aggregate(aggregate, self.events)
         return aggregate
+
+    def aggregate_text(self, given: Any) -> str:
+        """The canonical form of a standing query's aggregate; what many ask is judged once."""
+        written = repr(given)
+        if written not in self._texts:
+            if len(self._texts) >= _REMEMBERED:
+                self._texts.clear()
+            self._texts[written] = self.checked_aggregate(given).to_text()
+        return self._texts[written]
 
     def check_where(self, text: str) -> None:
         """Raise :class:`RejectedRecord` for a ``where`` that cannot be evaluated."""

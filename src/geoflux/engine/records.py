@@ -298,5 +298,5 @@ def _row(record: Any, rules: RecordRules) -> tuple[int, dict[str, Any]]:
     row["valid_from"] = instant(record.get("valid_from"), "valid_from")
     row["valid_until"] = instant(record.get("valid_until"), "valid_until")
     if record.get("aggregate") is not None:
-        row["aggregate"] = rules.checked_aggregate(record["aggregate"]).to_text()
+        row["aggregate"] = rules.aggregate_text(record["aggregate"])
     return REGISTER, row
