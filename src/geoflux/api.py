@@ -22,6 +22,9 @@ import numpy as np
 import pyarrow as pa
 
 from geoflux.balance.history import Sample, history_plan
+from geoflux.balance.policy import Policy, Static
+from geoflux.balance.swarm_policy import SwarmPolicy
+from geoflux.balance.tuning import Tuning
 from geoflux.config import Config
 from geoflux.engine.answers import Answer
 from geoflux.engine.control import read_records
@@ -88,7 +91,7 @@ def run(
         if spark is None and events is None:
             warm_workers(session)
         inputs = _opened_inputs(config, store, events)
-        setting = Setting(config, store, inputs.schema, inputs.control)
+        setting = Setting(config, store, inputs.schema, inputs.control, policy_of(config))
         engine = Engine.recovered(setting, lambda: _first_plan(setting, inputs.events))
         rows = _rows(config, inputs, events, session)
         stream = EpochStream(session, engine, store, rows, Listener(on_epoch, on_matches))
@@ -265,6 +268,13 @@ def _check_same_run(old: Config, new: Config, root: str) -> None:
         )
 
 
+def policy_of(config: Config) -> Policy:
+    """Who changes the plan."""
+    if config.engine.balance == "swarm":
+        return SwarmPolicy(Tuning.of(config.swarm))
+    return Static()
+
+
 def _first_plan(setting: Setting, events: EventSource | None) -> AnyPlan:
     """The plan that a new run begins with."""
     config = setting.config
@@ -272,7 +282,10 @@ def _first_plan(setting: Setting, events: EventSource | None) -> AnyPlan:
     slots = config.engine.slots
     if config.engine.balance == "replicated":
         return ReplicatedPlan(columns, rows, slots)
-    if config.engine.balance == "uniform" or events is None:
+    balance = config.engine.balance
+    if balance == "swarm":
+        balance = config.swarm.start
+    if balance == "uniform" or events is None:
         return GridPlan.initial(columns, rows, slots)
     return history_plan(columns, rows, slots, _sample(setting, events))
 

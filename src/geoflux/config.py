@@ -74,7 +74,7 @@ class EngineConfig:
 
     slots: int = setting(4, "Slots: tasks that match events in parallel.", between(1, 4096))
     balance: str = setting("uniform", "How space is given to slots.",
-                           one_of("uniform", "history", "replicated"))  # fmt: skip
+                           one_of("uniform", "history", "replicated", "swarm"))  # fmt: skip
     lane: str = setting("auto", "`fast` reads columnar files inside the workers, `general` through "
                         "a streaming DataFrame; `auto` takes the fast one where it can.",
                         one_of("auto", "fast", "general"))  # fmt: skip
@@ -101,6 +101,28 @@ class EngineConfig:
     history_queries: int = setting(
         200_000, "Queries that `history` looks at before it fixes its plan.", between(1, 1 << 31)
     )
+
+
+@dataclass(frozen=True)
+class SwarmConfig:
+    """How `engine.balance = "swarm"` keeps the plan balanced while the load moves."""
+
+    mode: str = setting(
+        "geoflux", "`geoflux`, or `published`: cost N x Q x R, one slot gives to one a round.",
+        one_of("geoflux", "published"))  # fmt: skip
+    round: str = setting("15s", "Time between two looks at the load.", duration)
+    start: str = setting("uniform", "The first plan: `uniform`, or `history` from a sample.",
+                         one_of("uniform", "history"))  # fmt: skip
+    gain: float = setting(0.05, "A change that is predicted to gain less is not made.",
+                          between(0, 1))  # fmt: skip
+    beta: int = setting(20, "Rounds after which the same decision is flipped.", between(1, 1 << 31))
+    cost: str = setting("work", "What a partition costs: `work` done, or `published`, N x Q x R.",
+                        one_of("work", "published"))  # fmt: skip
+    pairs: int = setting(8, "Slots that may be given something in one round.", between(1, 4096))
+    multiway: bool = setting(True, "Whether one slot may give to several at once.")
+    forecast: float = setting(
+        0.0, "How far the growth of a slot's load is expected to go on; 0: not at all.",
+        between(0, 1))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -195,6 +217,7 @@ class Config:
     source: SourceConfig = field(default_factory=SourceConfig)
     control: ControlConfig = field(default_factory=ControlConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
+    swarm: SwarmConfig = field(default_factory=SwarmConfig)
     retention: RetentionConfig = field(default_factory=RetentionConfig)
     output: OutputConfig = field(default_factory=OutputConfig)
     run: RunConfig = field(default_factory=RunConfig)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from geoflux.balance.policy import Decision, Static
+from geoflux.balance.policy import Decision, Observed, Policy, Static
 from geoflux.config import Config
 from geoflux.engine.control_files import ControlFiles
 from geoflux.engine.engine import Engine
@@ -94,14 +94,14 @@ def events(draw: st.DrawFn) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-class Shuffling:
+class Shuffling(Policy):
     """A policy that changes the plan after every epoch, by a fixed list of numbers."""
 
     def __init__(self, numbers: list[int]) -> None:
         self._numbers = numbers
 
-    def decide(self, epoch: int, loads: Any, plan: GridPlan, state: dict[str, Any]) -> Any:
-        n = self._numbers[epoch % len(self._numbers)]
+    def decide(self, seen: Observed, plan: GridPlan, state: dict[str, Any]) -> Any:
+        n = self._numbers[seen.epoch % len(self._numbers)]
         p = plan.partitions[n % len(plan.partitions)]
         to = n % plan.slots
         if n % 3 == 0:

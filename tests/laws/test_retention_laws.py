@@ -25,7 +25,7 @@ from watched_run import (
 )
 
 import snapshots_by_hand
-from geoflux.balance.policy import Decision, Static
+from geoflux.balance.policy import Decision, Observed, Policy, Static
 from geoflux.engine.snapshot_reader import Snapshots
 from geoflux.plan import GridPlan, Merge, Move, Split
 from handmade import SPEEDS
@@ -153,14 +153,14 @@ QUERIES = [
 ]  # fmt: skip
 
 
-class Deepening:
+class Deepening(Policy):
     """A policy that changes what it changed before, so that lineage grows long; or rests."""
 
     def __init__(self, numbers: list[int]) -> None:
         self._numbers = numbers
 
-    def decide(self, epoch: int, loads: Any, plan: GridPlan, state: dict[str, Any]) -> Any:
-        n = self._numbers[epoch % len(self._numbers)]
+    def decide(self, seen: Observed, plan: GridPlan, state: dict[str, Any]) -> Any:
+        n = self._numbers[seen.epoch % len(self._numbers)]
         newest, to = max(plan.partitions, key=lambda p: p.id), n % plan.slots
         changes: list[Any] = []
         if n % 6 == 1:
@@ -231,14 +231,14 @@ def test_snapshots_equal_brute_force_through_changes_compaction_expiry_and_resta
 PLACES = range(-175, 180, 10)
 
 
-class Scripted:
+class Scripted(Policy):
     """A policy that makes the changes that it was given, epoch by epoch."""
 
     def __init__(self, *changes: Any) -> None:
         self._changes = changes
 
-    def decide(self, epoch: int, loads: Any, plan: GridPlan, state: dict[str, Any]) -> Any:
-        changes = self._changes[epoch : epoch + 1]
+    def decide(self, seen: Observed, plan: GridPlan, state: dict[str, Any]) -> Any:
+        changes = self._changes[seen.epoch : seen.epoch + 1]
         return Decision(tuple(c for c in changes if c is not None), "as written"), state
 
 

@@ -1,16 +1,25 @@
-"""What a policy is: reports in, a decision out; "no change" is a decision too."""
+"""What a policy is: reports in, a decision out; "no change" is a decision too.
+
+A policy may also give the slots something to do beside their work in the next epoch: close a round
+of their statistics, and say what they could give away. Everything it remembers is in its state.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
+from geoflux.balance.requests import Answer, Ask
+from geoflux.balance.tuning import Tuning
 from geoflux.plan import Change
 
 
 @dataclass(frozen=True)
 class SlotLoad:
-    """What a policy may know of a slot."""
+    """What a policy may know of a slot. ``cost`` and ``received`` are what it sent because a round
+    was closed, ``answer`` because it was asked."""
 
     slot: int
     events: int
@@ -19,6 +28,48 @@ class SlotLoad:
     busy_seconds: float
     expired: int = 0
     """Retained events of its partitions that expired."""
+    cost: float | None = None
+    received: float | None = None
+    answer: Answer | None = None
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What an epoch showed: when it ended, what its slots reported, whether they closed a round,
+    and the number that the next query will get."""
+
+    epoch: int
+    now: float
+    loads: tuple[SlotLoad, ...]
+    closed: bool = False
+    next_number: int = 0
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What slots do beside their work in an epoch. ``marks`` are the numbers of the first queries
+    of the last closed round and of the one under way.
+
+    >>> Orders.from_dict(Orders(True, (), (3, 9)).to_dict())
+    Orders(close=True, asks=(), marks=(3, 9))
+    """
+
+    close: bool = False
+    asks: tuple[Ask, ...] = ()
+    marks: tuple[int, int] = (0, 0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for the intent."""
+        return {
+            "close": self.close, "asks": [ask.to_dict() for ask in self.asks],
+            "marks": list(self.marks),
+        }  # fmt: skip
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Orders:
+        """What :meth:`to_dict` gave, also by way of JSON."""
+        asks = tuple(Ask.from_dict(ask) for ask in values["asks"])
+        return cls(values["close"], asks, (values["marks"][0], values["marks"][1]))
 
 
 @dataclass(frozen=True)
@@ -27,24 +78,34 @@ class Decision:
 
     changes: tuple[Change, ...]
     reason: str
+    round: Mapping[str, Any] | None = field(default=None, compare=False)
+    """What was seen of a round that this epoch closed, for displays."""
 
 
-class Policy(Protocol):
-    """Turns what was observed in an epoch into a decision; ``state`` is all that it remembers."""
+class Policy(ABC):
+    """Turns what was observed in an epoch into a decision; ``state`` is all that it remembers
+    (plain values: it is kept in the manifest, so a restarted driver goes on where the last one
+    was)."""
 
+    tuning: Tuning | None = None
+    """What slots measure and search by; ``None``: they keep no statistics."""
+
+    def orders(self, now: float, state: Mapping[str, Any]) -> Orders:
+        """What the slots are to do in the epoch that opens now."""
+        return Orders()
+
+    @abstractmethod
     def decide(
-        self, epoch: int, loads: tuple[SlotLoad, ...], plan: Any, state: dict[str, Any]
-    ) -> tuple[Decision, dict[str, Any]]:
-        """The decision after an epoch, and the policy's state from now on (plain values: it is
-        kept in the manifest, so that a restarted driver goes on where the last one was)."""
-        ...
+        self, seen: Observed, plan: Any, state: dict[str, Any]
+    ) -> tuple[Decision, dict[str, Any]]:  # fmt: skip
+        """The decision after an epoch, and the policy's state from now on."""
 
 
-class Static:
+class Static(Policy):
     """The baselines' policy: the plan never changes."""
 
     def decide(
-        self, epoch: int, loads: tuple[SlotLoad, ...], plan: Any, state: dict[str, Any]
-    ) -> tuple[Decision, dict[str, Any]]:
+        self, seen: Observed, plan: Any, state: dict[str, Any]
+    ) -> tuple[Decision, dict[str, Any]]:  # fmt: skip
         """No change, ever."""
         return Decision((), "static plan"), state

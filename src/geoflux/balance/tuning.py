@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from geoflux.config import SwarmConfig
+from geoflux.settings import seconds
 from geoflux.stats import CostModel
 
 
@@ -43,6 +45,23 @@ class Tuning:
     """Time between the ends of two rounds."""
     memory: float = 0.0
     """Weight of earlier rounds in the work; 0 to below 1."""
+    forecast: float = 0.0
+    """How far a slot's growth since the last round is expected to go on; 0 to 1, 0: not at all."""
+
+    @classmethod
+    def of(cls, config: SwarmConfig) -> Tuning:
+        """As the settings of a run say."""
+        common = replace(
+            cls.published() if config.mode == "published" else cls(),
+            round_seconds=seconds(config.round), least_gain=config.gain, beta=config.beta,
+        )  # fmt: skip
+        if config.mode == "published":
+            return common
+        cost: CostModel = "published" if config.cost == "published" else "work"
+        return replace(
+            common, cost=cost, pairs=config.pairs, multiway=config.multiway,
+            forecast=config.forecast,
+        )  # fmt: skip
 
     @classmethod
     def published(cls) -> Tuning:

@@ -10,12 +10,14 @@ that a manifest does not name is ever read.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from geoflux.balance.policy import Decision, SlotLoad
+from geoflux.balance.policy import Decision, Observed, Orders, SlotLoad, Static
+from geoflux.balance.requests import answer_from_dict
 from geoflux.engine.catalogue import Applied, Catalogue, rebuilt
 from geoflux.engine.control import read_records
 from geoflux.engine.event_time import EventTime
@@ -33,7 +35,7 @@ from geoflux.operators.clock import Clock
 from geoflux.operators.deltas import write_catalogue, write_deltas
 from geoflux.plan import GridPlan, ReplicatedPlan, change_to_dict, plan_from_dict
 from geoflux.state.epoch_log import EpochLog
-from geoflux.state.held import Limits, rows_by_partition
+from geoflux.state.held import Held, Limits, rows_by_partition
 from geoflux.state.lineage import forgettable
 from geoflux.state.segments import unique_name
 
@@ -71,7 +73,10 @@ class Engine:
         self._control: dict[str, Any] = {}
         self._time = EventTime()
         self._started = setting.clock()
+        # A replicated plan has no parts that could be given away.
+        self._policy = setting.policy if isinstance(plan, GridPlan) else Static()
         self._policy_state: dict[str, Any] = {}
+        self._expired: tuple[tuple[str, int, int, int, int], ...] = ()
         self._dropped: frozenset[str] = frozenset()
         self.last: int | None = None
         self.catalogue = Catalogue(setting.store)
@@ -95,6 +100,7 @@ class Engine:
             engine._take_over(manifest)
         intent = log.intent(0 if last is None else last + 1) or {"delta": None, "quarantine": []}
         named = engine._holdings.segments() | set(engine.catalogue.segments)
+        named |= {segment for segment, *_ in engine._expired}
         sweep(store, named | {intent["delta"] or ""} | set(intent["quarantine"]))
         return engine
 
@@ -104,6 +110,7 @@ class Engine:
         self._control = manifest["control"]
         self._time = EventTime.of(manifest)
         self._policy_state = manifest["policy"]
+        self._expired = tuple(tuple(gone) for gone in manifest.get("expired_segments", []))
         self.catalogue = rebuilt(self._setting.store, manifest["catalogue"])
         self.catalogue.next_number = manifest["next_number"]
         self.catalogue.columns |= set(manifest["where_columns"])
@@ -175,6 +182,7 @@ class Engine:
             "quarantine": quarantined,
             "registered": len(applied.came), "ended": len(applied.ended),
             "snapshots": [query.to_dict() for query in records.snapshots],
+            "orders": self._policy.orders(setting.clock(), self._policy_state).to_dict(),
             "control_rejected": dict(Counter(bad.code for bad in rejected)),
         }  # fmt: skip
 
@@ -202,6 +210,10 @@ class Engine:
             record_input=config.output.record_input,
             view=self._view(),
             snapshots=tuple(intent["snapshots"]),
+            tuning=self._policy.tuning,
+            orders=Orders.from_dict(intent["orders"]),
+            stats=self._holdings.stats.refs,
+            expired=self._expired,
         )  # fmt: skip
 
     def _view(self) -> View | None:
@@ -228,10 +240,17 @@ class Engine:
             outcome.slots, self._limits, self._time.max_time
         )
         self._control = opened.intent["control"]
-        decision = self._decide(epoch, outcome.slots, rows_by_partition(expired))
+        if self._policy.tuning is None:
+            self._holdings = self._holdings.without_stats()
+        self._expired = self._boxes_of(expired)
+        began = time.perf_counter()
+        decision = self._decide(opened, outcome.slots, rows_by_partition(expired))
+        decided = time.perf_counter() - began
         segments = self._catalogue_segments()
         manifest = self._manifest(opened, outcome, decision, segments)
         manifest["expired"] = rows_by_partition(expired)
+        manifest["expired_segments"] = self._expired
+        manifest["decide_seconds"] = decided
         manifest |= about or {}
         manifest["committed"] = self._setting.clock()
         self._log.commit(epoch, manifest)
@@ -240,8 +259,17 @@ class Engine:
         self._collect_garbage(before, frozenset(segments))
         return manifest
 
+    def _boxes_of(self, expired: Sequence[Held]) -> tuple[tuple[str, int, int, int, int], ...]:
+        """Segments that expired, with the cells of the partitions that received them; the slots
+        that own these cells now read them once more, to count what has gone."""
+        if self._policy.tuning is None or not isinstance(self._plan, GridPlan):
+            return ()
+        known = {p.id: p for p in (*self._plan.partitions, *self._plan.retired)}
+        places = [(held.segment, known[held.partition]) for held in expired]
+        return tuple((name, p.col0, p.row0, p.col1, p.row1) for name, p in places)
+
     def _decide(
-        self, epoch: int, slots: Sequence[SlotReport], expired: Mapping[int, int]
+        self, opened: Opened, slots: Sequence[SlotReport], expired: Mapping[int, int]
     ) -> Decision:
         owners = {p.id: p.slot for p in self._plan.partitions}
         gone: Counter[int] = Counter()
@@ -249,12 +277,17 @@ class Engine:
             if partition in owners:  # what a retired one held is nobody's load any more
                 gone[owners[partition]] += rows
         loads = tuple(
-            SlotLoad(s.slot, s.processed, s.checks, s.queries, s.busy_seconds, gone[s.slot])
+            SlotLoad(
+                s.slot, s.processed, s.checks, s.queries, s.busy_seconds, gone[s.slot], s.cost,
+                s.round_received, None if s.answer is None else answer_from_dict(s.answer),
+            )
             for s in slots
-        )
-        decision, self._policy_state = self._setting.policy.decide(
-            epoch, loads, self._plan, self._policy_state
-        )
+        )  # fmt: skip
+        seen = Observed(
+            opened.task.epoch, self._setting.clock(), loads, opened.task.orders.close,
+            self.catalogue.next_number,
+        )  # fmt: skip
+        decision, self._policy_state = self._policy.decide(seen, self._plan, self._policy_state)
         for change in decision.changes:
             if not isinstance(self._plan, GridPlan):
                 raise IntegrityError("a replicated plan cannot be changed")
@@ -312,6 +345,7 @@ class Engine:
                 "reason": decision.reason,
                 "changes": [change_to_dict(change) for change in decision.changes],
             },
+            "round": decision.round,
             "files": [published_name(name) for name in staged],
             **self._time.as_dict(),
             **self._holdings.to_dict(),

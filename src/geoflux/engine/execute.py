@@ -19,6 +19,7 @@ from geoflux.engine.answers import answers_table
 from geoflux.engine.blobs import joined, unpack
 from geoflux.engine.route import REPORT, Parcel
 from geoflux.engine.sinks import ParquetSink
+from geoflux.engine.slot_stats import SlotStats, StatReport
 from geoflux.engine.slot_windows import SlotWindows, WindowReport
 from geoflux.engine.snapshots import View, answered
 from geoflux.engine.staging import stage_table
@@ -51,6 +52,7 @@ def execute(
     pieces, bytes_in = _by_partition(blobs)
     operator = PubSub(task.grid, task.store, task.counting)
     windows = SlotWindows(task, slot) if task.has_windows else None
+    stats = SlotStats(task, task.tuning, slot) if task.tuning is not None else None
     written: dict[str, list[list[Any]]] = {}
     per_partition: dict[str, list[int]] = {}
     kept: list[list[Any]] = []
@@ -69,6 +71,8 @@ def execute(
             queries += state.queries
             if windows is not None:
                 windows.close(partition, state)
+            if stats is not None:
+                stats.open(partition, state)
             mine = pieces.pop(partition.id, None)
             if mine is None:
                 continue
@@ -78,6 +82,8 @@ def execute(
             work = operator.process(state, ready, sink, collector)
             if windows is not None and collector is not None:
                 windows.take(state, events, collector)
+            if stats is not None:
+                stats.receive(partition, state, ready)
             if task.view is not None:
                 kept += _retained(task, task.view, partition, events)
             processed += len(events)
@@ -86,11 +92,13 @@ def execute(
             per_partition[str(partition.id)] = [len(events), work.checks]
     assert not pieces, f"slot {slot} got events of partitions it does not own: {list(pieces)}"
     told = WindowReport() if windows is None else windows.finish()
+    known = StatReport() if stats is None else stats.finish()
     report = SlotReport(
         slot, processed, sink.matches, checks, refined, queries,
         time.perf_counter() - started, load_seconds, bytes_in, sink.names, written, per_partition,
         tuple(told.files), told.rows, told.late, told.closed_until, told.refs, tuple(told.sent),
         tuple(kept), _answers(task, slot),
+        known.cost, known.received, known.answer, known.refs, known.seconds,
     )  # fmt: skip
     return report, routed
 

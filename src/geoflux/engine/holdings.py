@@ -19,11 +19,12 @@ from geoflux.state.refs import Ref, StateMap
 @dataclass(frozen=True)
 class Holdings:
     """References by partition: to its queries, to what the matches of queries at home in it came
-    to, and to the events that it received."""
+    to, to the events that it received, and to its statistics."""
 
     queries: StateMap = field(default_factory=lambda: StateMap({}))
     windows: StateMap = field(default_factory=lambda: StateMap({}))
     retained: Retained = field(default_factory=Retained)
+    stats: StateMap = field(default_factory=lambda: StateMap({}))
 
     def registered(self, delta: str, partitions: Sequence[int]) -> Holdings:
         """With a segment of control changes that concerns some partitions."""
@@ -41,7 +42,12 @@ class Holdings:
         kept = [Kept.from_list(kept) for slot in slots for kept in slot.kept]
         retained, expired = self.retained.replaced(kept).expired(limits, max_time)
         queries = self.queries.replaced(_rewritten([slot.refs for slot in slots]))
-        return Holdings(queries, windows, retained), expired
+        stats = self.stats.replaced(_rewritten([slot.stat_refs for slot in slots]))
+        return Holdings(queries, windows, retained, stats), expired
+
+    def without_stats(self) -> Holdings:
+        """For epochs that keep none: what is not kept up would be wrong later."""
+        return replace(self, stats=StateMap({}))
 
     def changed(self, change: Change, plan: GridPlan) -> Holdings:
         """After a change of the plan. Retained events stay with the partition that received them;
@@ -50,11 +56,13 @@ class Holdings:
             self,
             queries=self.queries.changed(change, plan),
             windows=self.windows.changed(change, plan),
+            stats=self.stats.changed(change, plan),
         )
 
     def segments(self) -> frozenset[str]:
         """All segments that are referred to."""
-        return self.queries.segments() | self.windows.segments() | self.retained.segments()
+        maps = (self.queries, self.windows, self.stats)
+        return self.retained.segments().union(*(refs.segments() for refs in maps))
 
     def to_dict(self) -> dict[str, Any]:
         """Fields of the manifest."""
@@ -62,6 +70,7 @@ class Holdings:
             "refs": self.queries.to_dict(),
             "windows": self.windows.to_dict(),
             "held": self.retained.to_list(),
+            "stats": self.stats.to_dict(),
         }
 
     @classmethod
@@ -71,6 +80,7 @@ class Holdings:
             StateMap.from_dict(manifest["refs"]),
             StateMap.from_dict(manifest["windows"]),
             Retained.from_list(manifest["held"]),
+            StateMap.from_dict(manifest.get("stats", {})),
         )
 
 

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from geoflux.balance.policy import Orders
+from geoflux.balance.tuning import Tuning
 from geoflux.engine.intake import EventColumns, Intake
 from geoflux.engine.snapshots import View
 from geoflux.operators.clock import Clock
@@ -48,6 +50,13 @@ class EpochTask:
     """The events that are retained as the epoch opens; ``None``: nothing is retained."""
     snapshots: tuple[Mapping[str, Any], ...]
     """Questions about them, as plain values."""
+    tuning: Tuning | None = None
+    """What slots measure their load by; ``None``: they keep no statistics."""
+    orders: Orders = field(default_factory=Orders)
+    stats: Mapping[int, tuple[Ref, ...]] = field(default_factory=dict)
+    """Per partition the statistics as of the last epoch."""
+    expired: tuple[tuple[str, int, int, int, int], ...] = ()
+    """Segments of retained events that expired with the last epoch, and their cells."""
 
     @property
     def needs_id(self) -> bool:
@@ -129,6 +138,14 @@ class SlotReport:
     kept: tuple[list[Any], ...] = ()
     """Segments of retained events that were written, and which they replace."""
     snapshot_files: tuple[str, ...] = ()
+    cost: float | None = None
+    """With ``round_received`` the two numbers of a round that was closed."""
+    round_received: float | None = None
+    answer: Mapping[str, Any] | None = None
+    """What it would give away, if it was asked."""
+    stat_refs: Mapping[str, list[list[Any]]] = field(default_factory=dict)
+    """Partitions (as text) whose statistics were saved anew."""
+    stat_seconds: float = 0.0
 
     @property
     def files(self) -> tuple[str, ...]:

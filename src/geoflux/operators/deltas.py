@@ -22,6 +22,8 @@ from geoflux.state.store import Store
 
 Numbers = npt.NDArray[np.int64]
 _LAST = "last."
+_ENDED = "ended.box."
+_BOX = ("x0", "y0", "x1", "y1")
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ def write_deltas(
         **queries.to_arrays(came),
         "ended": ended.column("number").combine_chunks(),
         "ended.id": ended.column("id").combine_chunks(),
+        **{_ENDED + n: ended.column(n).combine_chunks() for n in _BOX},
         "partitions": np.array([p.id for p in plan.partitions], np.int64),
         "came.offsets": came_offsets,
         "came.rows": came_rows,
@@ -96,6 +99,18 @@ def read_delta(store: Store, name: str, partition: int) -> Delta:
     ended = _slice(segment.array("end.offsets"), segment.array("end.rows"), place)
     rows = queries.from_arrays(segment.columns).take(pa.array(came)).combine_chunks()
     return Delta(rows, segment.array("ended")[ended])
+
+
+def read_change(store: Store, name: str, partition: int) -> tuple[pa.Table, pa.Table]:
+    """The boxes of the queries that came and of those that ended, in one partition."""
+    segment = read_segment(store, name)
+    place = int(np.flatnonzero(segment.array("partitions") == partition)[0])
+    tables = []
+    for prefix, kind in (("query.", "came"), (_ENDED, "end")):
+        rows = _slice(segment.array(f"{kind}.offsets"), segment.array(f"{kind}.rows"), place)
+        boxes = pa.table({n: segment.columns[prefix + n] for n in _BOX})
+        tables.append(boxes.take(pa.array(rows)))
+    return tables[0], tables[1]
 
 
 def read_ended(store: Store, name: str) -> pa.Table:

@@ -84,6 +84,12 @@ class LayerMatcher:
             counts += np.bincount(query, minlength=counts.size)
         return counts
 
+    def add_checks(self, ready: SortedEvents, checks: npt.NDArray[np.float64]) -> None:
+        """Add the boxes that the events of each cell are compared with."""
+        for index in (self.layer.plain, self.layer.refine):
+            if index.query.size:
+                kernels.add_checks(ready.groups, index.levels, index.offsets, checks)
+
     def pairs(self, ready: SortedEvents, work: Work) -> Iterator[tuple[IntArray, IntArray]]:
         """All (event, query) pairs that match, in pieces; events by their row in
         ``ready.events``."""

@@ -169,6 +169,14 @@ class PubSub:
         return PartitionState(partition, tuple(matchers), refs, count, written)
 
 
+def checks_per_cell(state: PartitionState, ready: SortedEvents) -> npt.NDArray[np.float64]:
+    """The boxes that the events of each cell are compared with; their sum is ``Work.checks``."""
+    checks = np.zeros(ready.groups[0].size)
+    for matcher, _ in state.matchers:
+        matcher.add_checks(ready, checks)
+    return checks
+
+
 def _alive(numbers: Numbers, ended: Numbers) -> Mask | None:
     """Which rows have not ended; ``None`` where none of them has."""
     if ended.size == 0:

@@ -111,6 +111,27 @@ def touching(rows: pa.Table, grid: Grid, partition: Any) -> npt.NDArray[np.bool_
     return touches
 
 
+def ranges_in(rows: pa.Table, grid: Grid, partition: Any) -> CellRanges:
+    """The cells of each query's box, one range each, for counting in a partition: of a box over the
+    antimeridian the part that touches it, or both as one where both do."""
+    row, edges = boxes_as_parts(rows)
+    ranges: CellRanges = grid.ranges(*edges)
+    count = len(rows)
+    if row.size == count:
+        return ranges
+    touches = (
+        (ranges.col1 >= ranges.col0)
+        & (ranges.col0 < partition.col1) & (ranges.col1 >= partition.col0)
+    )  # fmt: skip
+    col0, col1 = ranges.col0[:count].copy(), ranges.col1[:count].copy()
+    wraps, eastern = row[count:], np.flatnonzero(touches[count:])
+    second = wraps[eastern]
+    western = touches[second]
+    col0[second] = np.where(western, 0, ranges.col0[count:][eastern])
+    col1[second] = np.where(western, grid.columns - 1, ranges.col1[count:][eastern])
+    return CellRanges(col0, ranges.row0[:count], col1, ranges.row1[:count])
+
+
 def has_filter(rows: pa.Table) -> npt.NDArray[np.bool_]:
     """Which queries ask for more than a place."""
     asks = [pc.is_valid(rows.column(n)) for n in ("where", "valid_from", "valid_until")]

@@ -16,10 +16,10 @@ from geoflux.plan import Change, GridPlan, Merge, Split
 
 class Ref(NamedTuple):
     """A segment, the partition whose rows are meant in it, and what kind of segment it is:
-    ``base`` (rows with their index), ``delta`` (rows that came, numbers that ended) or
-    ``windows`` (what matches came to, addressed to homes)."""
+    ``base`` (rows with their index), ``delta`` (rows that came, numbers that ended), ``windows``
+    (what matches came to, addressed to homes) or ``stats`` (what its slot knows of its load)."""
 
-    kind: Literal["base", "delta", "windows"]
+    kind: Literal["base", "delta", "windows", "stats"]
     segment: str
     partition: int
 
