@@ -30,6 +30,7 @@ from geoflux.spatial.space import Space
 
 REGISTER, TERMINATE = 0, 1
 _EDGES = ("west", "south", "east", "north")
+_INSTANTS = ("valid_from", "valid_until")
 _NESTED = frozenset({"shape", "aggregate", "nearest"})
 
 _FAST_SCHEMA = pa.schema(
@@ -70,11 +71,17 @@ def parse_lines(lines: list[bytes], rules: RecordRules) -> Records:
 def parse_table(table: pa.Table, rules: RecordRules) -> Records:
     """Records from columns (Parquet); nested fields are structs or their JSON as text."""
     try:
-        fast = _as_written(table.select([n for n in table.schema.names if n in _FAST_SCHEMA.names]))
+        instants = {
+            name: table.column(name).cast(pa.timestamp("us")).cast(pa.int64())
+            for name in set(_INSTANTS) & set(table.schema.names)
+            if pa.types.is_timestamp(table.schema.field(name).type)
+        }
+        common = [n for n in _FAST_SCHEMA.names if n in table.schema.names and n not in instants]
+        fast = _as_written(table.select(common))
         for field in _FAST_SCHEMA:
             if field.name not in fast.schema.names:
                 fast = fast.append_column(field.name, pa.nulls(len(table), field.type))
-        found = _from_columns(fast.select(_FAST_SCHEMA.names).cast(_FAST_SCHEMA), rules)
+        found = _from_columns(fast.select(_FAST_SCHEMA.names).cast(_FAST_SCHEMA), rules, instants)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
         found = None
     if found is not None and set(table.schema.names) <= set(_FAST_SCHEMA.names):
@@ -147,8 +154,11 @@ def _fast_table(block: bytes, count: int) -> pa.Table | None:
     return table if len(table) == count else None
 
 
-def _from_columns(table: pa.Table, rules: RecordRules) -> Records | None:
-    """Records of the common form; ``None`` where one of them needs a closer look."""
+def _from_columns(
+    table: pa.Table, rules: RecordRules, instants: Mapping[str, pa.ChunkedArray] | None = None
+) -> Records | None:
+    """Records of the common form; ``None`` where one of them needs a closer look. ``instants`` are
+    times that were given as such, in microseconds."""
     op = table.column("op")
     registers = pc.equal(op, "register")
     known = pc.or_(registers, pc.equal(op, "terminate"))
@@ -175,7 +185,7 @@ def _from_columns(table: pa.Table, rules: RecordRules) -> Records | None:
         )
     if not _good_boxes(edges, rules.space)[is_register].all():
         return None
-    for name in ("valid_from", "valid_until"):
+    for name in _INSTANTS:
         if table.column(name).null_count < len(table):
             return None
     for text in pc.unique(table.column("where").filter(registers)).to_pylist():
@@ -191,8 +201,9 @@ def _from_columns(table: pa.Table, rules: RecordRules) -> Records | None:
         "x0": edges["west"], "y0": edges["south"], "x1": edges["east"], "y1": edges["north"],
         "body": pa.nulls(count, pa.binary()), "where": table.column("where"),
     }  # fmt: skip
-    for name in ("valid_from", "valid_until", "aggregate", "since"):
+    for name in (*_INSTANTS, "aggregate", "since"):
         wanted[name] = pa.nulls(count, QUERY_SCHEMA.field(name).type)
+    wanted |= instants or {}
     rows = pa.Table.from_pydict(wanted, schema=QUERY_SCHEMA)
     if not is_register.all():
         rows = _without_terminated(rows, is_register)
@@ -202,7 +213,7 @@ def _from_columns(table: pa.Table, rules: RecordRules) -> Records | None:
 def _without_terminated(rows: pa.Table, is_register: npt.NDArray[np.bool_]) -> pa.Table:
     """Of a termination only the id counts, whatever else was written."""
     for index, field in enumerate(QUERY_SCHEMA):
-        if field.name in ("user", "where"):
+        if field.name in ("user", "where", *_INSTANTS):
             kept = pc.if_else(
                 pa.array(is_register), rows.column(index), pa.scalar(None, field.type)
             )

@@ -11,7 +11,6 @@ import threading
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from geoflux.operators.pubsub import PartitionState, checks_per_cell
 from geoflux.operators.retained import open_retained
 from geoflux.plan.plan import Partition
 from geoflux.state.refs import Ref
-from geoflux.state.segments import read_segment, unique_name, write_segment
+from geoflux.state.segments import reopened, unique_name, write_segment
 from geoflux.state.store import Store
 from geoflux.stats import KnownQueries, TrioStat, inherited, stats_from_arrays, stats_to_arrays
 
@@ -170,13 +169,8 @@ def _known(store: Store, ref: Ref) -> TrioStat:
         cached = _cache.get((store.root, ref.partition))
     if cached is not None and cached[0] == ref:
         return cached[1]
-    return _read(store.root, ref.segment)[ref.partition]
-
-
-@lru_cache(maxsize=256)
-def _read(root: str, name: str) -> dict[int, TrioStat]:
-    segment = read_segment(Store(root), name)
-    return stats_from_arrays(segment.arrays("trio."))
+    segment = reopened(store, ref.segment)
+    return stats_from_arrays(segment.arrays("trio."))[ref.partition]
 
 
 def _remember(store: Store, ref: Ref, stat: TrioStat) -> None:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from geoflux.operators import queries
 from geoflux.plan.plan import Plan
 from geoflux.spatial.grid import Grid
-from geoflux.state.segments import read_segment, write_segment
+from geoflux.state.segments import read_segment, reopened, write_segment
 from geoflux.state.store import Store
 
 Numbers = npt.NDArray[np.int64]
@@ -103,7 +103,7 @@ def read_delta(store: Store, name: str, partition: int) -> Delta:
 
 def read_change(store: Store, name: str, partition: int) -> tuple[pa.Table, pa.Table]:
     """The boxes of the queries that came and of those that ended, in one partition."""
-    segment = read_segment(store, name)
+    segment = reopened(store, name)
     place = int(np.flatnonzero(segment.array("partitions") == partition)[0])
     tables = []
     for prefix, kind in (("query.", "came"), (_ENDED, "end")):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +22,7 @@ from geoflux.operators.count_windows import NUMBER, cut_off
 from geoflux.operators.partials import Longs, Partials
 from geoflux.operators.windows import Homed, closed, last_end
 from geoflux.state.refs import Ref
-from geoflux.state.segments import Segment, read_segment, unique_name, write_segment
+from geoflux.state.segments import reopened, unique_name, write_segment
 from geoflux.state.store import Store
 
 _FOLD_AFTER = 64
@@ -68,15 +67,9 @@ def write_windows(store: Store, name: str, parts: Sequence[tuple[int, Kept]]) ->
     return write_segment(store, name, arrays, {"kind": "windows", **about})
 
 
-@lru_cache(maxsize=64)
-def _segment(root: str, name: str) -> Segment:
-    """A segment, opened once for all homes of a slot; it never changes."""
-    return read_segment(Store(root), name)
-
-
 def read_windows(store: Store, ref: Ref) -> list[Kept]:
     """What a segment has for one home, as views into it."""
-    segment = _segment(store.root, ref.segment)
+    segment = reopened(store, ref.segment)
     names = [n for n in segment.columns if n.startswith(_ROW)]
     rows = pa.table({n.removeprefix(_ROW): segment.columns[n] for n in names})
     found = []

@@ -10,6 +10,7 @@ import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,16 @@ def write_segment(store: Store, name: str, arrays: Arrays, about: Mapping[str, A
     with store.output(name) as stream, pa.ipc.new_file(stream, schema) as writer:
         writer.write_batch(batch.replace_schema_metadata(schema.metadata))
     return store.size(name)
+
+
+@lru_cache(maxsize=64)
+def _kept_open(root: str, name: str) -> Segment:
+    return read_segment(Store(root), name)
+
+
+def reopened(store: Store, name: str) -> Segment:
+    """A segment that several will read in turn, opened once; it never changes."""
+    return _kept_open(store.root, name)
 
 
 def read_segment(store: Store, name: str) -> Segment:
