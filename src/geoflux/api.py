@@ -92,7 +92,7 @@ def run(
             warm_workers(session)
         inputs = _opened_inputs(config, store, events)
         setting = Setting(config, store, inputs.schema, inputs.control, policy_of(config))
-        engine = Engine.recovered(setting, lambda: _first_plan(setting, inputs.events))
+        engine = Engine.recovered(setting, lambda: first_plan(setting, inputs.events))
         rows = _rows(config, inputs, events, session)
         stream = EpochStream(session, engine, store, rows, Listener(on_epoch, on_matches))
         if on_start is not None:
@@ -197,7 +197,7 @@ def _opened_inputs(config: Config, store: Store, events: DataFrame | None) -> In
             None, _control_files(config, store), to_arrow_schema(events.schema, timezone="UTC")
         )
     else:
-        inputs = _configured_inputs(config, store, started)
+        inputs = configured_inputs(config, store, started)
         if config.engine.lane == "general":
             lane = "general"
     schema = inputs.schema.serialize().to_pybytes().hex()
@@ -210,10 +210,10 @@ def _noted_inputs(config: Config, store: Store, noted: dict[str, Any]) -> Inputs
     schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(noted["schema"])))
     if noted["lane"] == "dataframe":
         return Inputs(None, _control_files(config, store), schema)
-    return replace(_configured_inputs(config, store, noted["started"]), schema=schema)
+    return replace(configured_inputs(config, store, noted["started"]), schema=schema)
 
 
-def _configured_inputs(config: Config, store: Store, started: float) -> Inputs:
+def configured_inputs(config: Config, store: Store, started: float) -> Inputs:
     """The inputs that the settings name."""
     if config.source.kind == "files":
         columns = EventColumns.of(config.source, config.space)
@@ -275,7 +275,7 @@ def policy_of(config: Config) -> Policy:
     return Static()
 
 
-def _first_plan(setting: Setting, events: EventSource | None) -> AnyPlan:
+def first_plan(setting: Setting, events: EventSource | None) -> AnyPlan:
     """The plan that a new run begins with."""
     config = setting.config
     columns, rows = config.space.grid

@@ -11,23 +11,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from geoflux.cli import plots
+from geoflux.cli import plots, plots_balance
 from geoflux.cli.epoch_series import MOST_POINTS, EpochSeries
+from geoflux.cli.map import Costs
+from geoflux.cli.plan_history import layouts
 from geoflux.cli.report import verdict, write_report
 from geoflux.config import Config
 from geoflux.engine.engine import Engine
 from geoflux.engine.inline import drain
 from geoflux.engine.setting import Setting
 from geoflux.engine.summary import summarised
-from geoflux.plan import GridPlan, ReplicatedPlan
+from geoflux.plan import GridPlan, ReplicatedPlan, Split, change_to_dict
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.store import Store
 from geoflux.workload import Scenario, SimulatedControl, Simulator
 
 PLOTS = ("Throughput", "Latency", "Load per slot", "Where an epoch's time goes")
 TABLES = (
-    "Every event accounted for", "Quarantine", "Last decisions",
-    "Settings that differ from the defaults",
+    "Every event accounted for", "Quarantine", "Settings that differ from the defaults",
 )  # fmt: skip
 VOID = {"meta", "br", "path", "use", "image", "rect", "stop"}
 
@@ -95,6 +96,8 @@ def written(
     assert_self_contained(page)
     for name in TABLES:
         assert f"<h2>{name}</h2>" in page
+    changed = any(m["decision"]["changes"] or m.get("round") for m in epochs)
+    assert f"<h2>{'Every decision' if changed else 'Last decisions'}</h2>" in page
     return page
 
 
@@ -129,7 +132,7 @@ def test_a_whole_run_has_all_sections(tmp_path: Path) -> None:
     drain(engine, source, 500)
     page = Path(write_report(config, store, summarised(config, store))).read_text()
     assert_self_contained(page)
-    for name in (*PLOTS, "The plan on the map", *TABLES):
+    for name in (*PLOTS, "The plan on the map", "Last decisions", *TABLES):
         assert f"<h2>{name}</h2>" in page
     assert "2,000 events against 50 standing queries in " in page
     assert "; nothing lost</h1>" in page
@@ -230,7 +233,95 @@ def test_a_changed_plan_is_drawn_before_and_after(tmp_path: Path) -> None:
     assert "Plan 1 at the start" in page
     assert "Plan 2 at the end" in page
     assert f"move partition {change['partition']} to slot 3" in page
-    assert page.count("<svg") == 6
+    assert page.count("<svg") == len(PLOTS) + 4
+
+
+def changing(folder: Path, epochs: int, rounds: bool = True) -> tuple[GridPlan, list[Any]]:
+    """A run that cuts a partition in two after every epoch but the last, as it goes."""
+    plan = first = GridPlan.initial(1000, 1000, 4)
+    store = Store(str(folder / "a run"))
+    found = []
+    for n in range(epochs):
+        m = epoch_of(n, plan)
+        if rounds:
+            m["round"] = {"number": n + 1, "stage": "good", "rebalancing": True, "costs": [1.0] * 4,
+                          "received": [9.0] * 4, "busy": [0.1] * 4, "asked": [3]}  # fmt: skip
+        if n < epochs - 1:
+            old = max(plan.partitions, key=lambda p: p.columns)
+            change = Split(old.id, "columns", (old.col0 + old.col1) // 2, old.slot, n % 4)
+            plan = plan.apply(change)
+            store.write_json(f"plans/{plan.version:08d}.json", plan.to_dict())
+            m |= {"next_plan": plan.version}
+            m["decision"] = {"reason": f"cut {n}", "changes": [change_to_dict(change)]}
+        found.append(m)
+    return first, found
+
+
+@pytest.mark.parametrize(("epochs", "shown"), [(3, [0, 1, 2]), (6, range(6)), (40, [0, 8, 16, 23, 31, 39])])  # fmt: skip
+def test_many_plans_are_a_strip_of_the_first_the_last_and_some_between(
+    tmp_path: Path, epochs: int, shown: Any
+) -> None:
+    plan, manifests = changing(tmp_path, epochs)
+    page = written(tmp_path, config_of(), plan, manifests)
+    titles = re.findall(r"<h3>Plan (\d+)( at the \w+)?</h3>", page)
+    assert [int(version) - 1 for version, _ in titles] == list(shown)
+    assert (titles[0][1], titles[-1][1]) == (" at the start", " at the end")
+    assert [int(n) for n in re.findall(r">from epoch (\d+)", page)] == list(shown)
+    assert f"The plan was changed {epochs - 1} times." in page
+    assert page.count("<svg") == len(PLOTS) + 2 + len(shown)
+
+
+def test_maps_of_a_strip_are_shaded_alike() -> None:
+    plan = GridPlan.initial(1000, 1000, 2)
+    one, two = (p.id for p in plan.partitions)
+    epochs = [epoch_of(n, plan) for n in range(2)]
+    epochs[1]["slots"] = [slot_report(0, 3000, [one]), slot_report(1, 1000, [two])]
+    change = {"kind": "move", "partition": one, "to": 0}
+    epochs[1] |= {"decision": {"reason": "", "changes": [change]}, "next_plan": 2}
+    before, after = layouts(epochs)
+    assert before.checks_per_epoch() == {one: 9 * 2000, two: 9 * 1000}
+    assert (after.version, after.first_epoch, after.epochs) == (2, 2, ())
+    costs = Costs(before.checks_per_epoch(), 9 * 4000.0)
+    assert (costs.share(one), costs.share(two), costs.share(99)) == (0.5, 0.25, 0.0)
+
+
+def test_a_version_that_only_cuts_lineage_is_no_other_plan(tmp_path: Path) -> None:
+    plan = GridPlan.initial(1000, 1000, 4)
+    epochs = [epoch_of(0, plan, next_plan=2), epoch_of(1, replace(plan, version=2))]
+    page = written(tmp_path, config_of(), plan, epochs)
+    assert "<h3>" not in page
+    assert page.count("<svg") == len(PLOTS) + 1
+
+
+def test_every_decision_is_there_with_its_reason(tmp_path: Path) -> None:
+    plan, manifests = changing(tmp_path, 40)
+    manifests[5]["decision"]["reason"] = "; ".join(f"slot {n} gives to {n + 1}" for n in range(20))
+    manifests[7]["decision"]["changes"] *= 5
+    manifests[9] |= {"round": None, "decision": {"reason": "", "changes": []}}
+    page = written(tmp_path, config_of(), plan, manifests)
+    for n in {*range(39)} - {5, 9}:
+        assert f"<td>cut {n}</td>" in page
+    assert "<summary>27 earlier decisions</summary>" in page
+    assert "<summary>5 splits</summary>" in page
+    assert "slot 19 gives to 20</details>" in page
+    assert "In 1 more epoch there was nothing to decide." in page
+    assert '<td class="tight">3, good</td>' in page
+
+
+def test_many_slots_are_a_strip_and_a_slow_first_epoch_is_cut_off() -> None:
+    plan = GridPlan.initial(10, 10, 2)
+    epochs = [epoch_of(n, plan) for n in range(20)]
+    epochs[0]["slots"][1]["busy_seconds"] = 60.0
+    series = EpochSeries.of(epochs)
+    assert plots_balance.shown_busy_seconds(series, 2) < 1
+    each, smooth = (series.busiest_over_mean(2, span) for span in (1, 5))
+    assert each[0] == pytest.approx(2 * 59.99 / (59.99 + 0.09))
+    assert [each[-1], smooth[-1]] == pytest.approx([2 * 0.11 / 0.2] * 2)
+    assert smooth[4] < 1.3
+    epochs[3]["slots"] = []
+    series = EpochSeries.of(epochs)
+    for slots in (2, 40):
+        assert plots_balance.load_over_time(series, slots, [3, 4]).startswith("<svg")
 
 
 def test_text_from_outside_is_escaped(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def print_result(console: Console, title: str, result: Mapping[str, Any], bars: 
         sign, bar = bars.get(name, ("", None))
         met = ""
         if bar is not None:
-            met = "met" if (value >= bar) == (sign == ">=") else "[red]missed[/]"
+            met = "met" if (value >= bar if sign == ">=" else value <= bar) else "[red]missed[/]"
         table.add_row(name, _shown(value), "" if bar is None else f"{sign} {bar:g}", met)
     console.print(table)
 

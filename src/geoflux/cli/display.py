@@ -14,13 +14,24 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 from rich.text import Text
 
+from geoflux.cli.decision_words import (
+    changes_of,
+    is_decision,
+    reason_of,
+    told_changes,
+    told_round,
+)
+from geoflux.cli.plan_history import busiest_over_mean, plan_of
+from geoflux.cli.wording import plural
 from geoflux.config import Config
 from geoflux.engine.engine import Manifest
 from geoflux.engine.summary import Summary, latencies
 from geoflux.engine.verify import Verification
 from geoflux.settings import seconds
+from geoflux.state.store import Store
 
 _RECENT = 8
+_LAST_DECISIONS = 5
 _BARS = " ▁▂▃▄▅▆▇█"
 
 
@@ -34,6 +45,10 @@ class Display:
         self._recent: list[Manifest] = []
         self._totals = {"processed": 0, "matches": 0, "quarantined": 0}
         self._note = "starting Spark"
+        self._round = ""
+        self._decisions: list[tuple[float, Manifest]] = []
+        self._partitions: tuple[int, int] | None = None
+        self._told_plan: int | None = None
         self._said = 0.0
         self._started = time.time()
         self._live: Live | None = None
@@ -63,15 +78,36 @@ class Display:
         self._recent = [*self._recent, manifest][-_RECENT:]
         for name in self._totals:
             self._totals[name] += manifest[name]
-        self._note = manifest["decision"]["reason"]
+        self._note = ""
+        self._hear(manifest)
         if self._live is not None:
             self._live.update(self._view())
         elif time.time() - self._said > 5:
             self._said = time.time()
             self._console.print(
                 f"epoch {manifest['epoch']}: {self._totals['processed']:,} events, "
-                f"{self._totals['matches']:,} matches"
+                f"{self._totals['matches']:,} matches{self._new_plan(manifest)}",
+                markup=False,
             )
+
+    def _hear(self, manifest: Manifest) -> None:
+        """Remember what was decided; the same decision over and over is a note, as before."""
+        if manifest.get("round"):
+            self._round = told_round(manifest["round"])
+        if changes_of(manifest) or manifest.get("round"):
+            self._decisions.append((time.time() - self._started, manifest))
+        elif self._decisions and is_decision(manifest):
+            if reason_of(manifest) != reason_of(self._decisions[-1][1]):
+                self._decisions.append((time.time() - self._started, manifest))
+        else:
+            self._note = reason_of(manifest)
+        self._decisions = self._decisions[-_LAST_DECISIONS:]
+
+    def _new_plan(self, manifest: Manifest) -> str:
+        """That the plan is another one than when a line was last printed."""
+        before, self._told_plan = self._told_plan, manifest["next_plan"]
+        same = before in (None, self._told_plan) and manifest["plan"] == self._told_plan
+        return "" if same else f"; plan {self._told_plan} from now on"
 
     def _view(self) -> Group:
         figures = Table.grid(padding=(0, 3))
@@ -102,12 +138,29 @@ class Display:
                 "[dim]latency", f"p50 {p50 or 0:.2f} s   p99 {p99 or 0:.2f} s",
             )  # fmt: skip
             figures.add_row(
-                "[dim]plan",
-                f"version {last['next_plan']}",
-                "[dim]quarantined",
-                f"{self._totals['quarantined']:,}",
-            )
-        return Group(Text("geoflux", style="bold cyan"), figures, Text(self._note, style="dim"))
+                "[dim]plan", self._plan(last),
+                "[dim]quarantined", f"{self._totals['quarantined']:,}",
+            )  # fmt: skip
+            ratio = busiest_over_mean(self._recent, self._config.engine.slots)
+            busiest = "-" if ratio is None else f"{ratio:.2f} times the mean"
+            swarm = ("[dim]swarm", self._round) if self._round else ()
+            figures.add_row("[dim]busiest slot", busiest, *swarm)
+        parts: list[Any] = [Text("geoflux", style="bold cyan"), figures]
+        if self._decisions:
+            parts.append(_told(self._decisions))
+        if self._note or not self._decisions:
+            parts.append(Text(self._note, style="dim"))
+        return Group(*parts)
+
+    def _plan(self, last: Manifest) -> str:
+        """Version and number of partitions; a plan is read once."""
+        version = last["next_plan"]
+        if self._partitions is None or self._partitions[0] != version:
+            plan = plan_of(Store(str(self._out)), version)
+            self._partitions = None if plan is None else (version, len(plan.partitions))
+        if self._partitions is None:
+            return f"version {version}"
+        return f"version {version}, {plural(self._partitions[1], 'partition')}"
 
     def _slots(self) -> str:
         """Busy time of every slot in the last epoch as a row of bars."""
@@ -116,6 +169,19 @@ class Display:
         busy = [s["busy_seconds"] for s in self._recent[-1]["slots"]]
         top = max(busy, default=0.0) or 1.0
         return "".join(_BARS[round(b / top * (len(_BARS) - 1))] for b in busy)
+
+
+def _told(decisions: list[tuple[float, Manifest]]) -> Table:
+    """The last decisions, newest first: when, what, why; a line each."""
+    table = Table.grid(padding=(0, 2), expand=True)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(style="dim", no_wrap=True, overflow="ellipsis", ratio=1)
+    for when, m in reversed(decisions):
+        changes = changes_of(m)
+        done = told_changes(changes) if changes else "no change"
+        table.add_row(f"at {when:.0f} s", done, Text(reason_of(m)))
+    return table
 
 
 def print_summary(console: Console, summary: Summary, out: Path, report: str) -> None:

@@ -95,6 +95,21 @@ class EpochSeries:
                 table[report["slot"], column] = seconds + (0 if known is np.ma.masked else known)
         return table
 
+    def busy_per_epoch(self, slots: int) -> Masked:
+        """Mean busy seconds in an epoch, so that a last group with fewer does not look idle."""
+        return self.busy(slots) / np.array([len(group) for group in self.groups])
+
+    def busiest_over_mean(self, slots: int, span: int = 1) -> Masked:
+        """Busy time of the busiest slot over the mean of all, over ``span`` groups up to each
+        (all count the same); masked where nobody was busy."""
+        busy = self.busy(slots).filled(0.0)
+        mean = busy.mean(axis=0)
+        shares = np.divide(busy, mean, out=np.zeros_like(busy), where=mean > 0)
+        total = np.cumsum(np.pad(shares, ((0, 0), (span, 0))), axis=1)
+        window = total[:, span:] - total[:, :-span]
+        groups = window.mean(axis=0)  # those in which somebody was busy
+        return np.ma.masked_where(groups < 0.5, window.max(axis=0)) / np.maximum(groups, 1.0)
+
     def stages(self) -> dict[str, Floats]:
         """Seconds of an epoch's stages (means within a group), each no less than 0, together the
         time from opening to commit. Stages that no epoch was timed for are left out."""

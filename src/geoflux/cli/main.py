@@ -1,4 +1,4 @@
-"""The command line: ``geoflux run | verify | snapshot | doctor | bench``.
+"""The command line: ``geoflux run | verify | snapshot | plan | doctor | bench``.
 
 A user's mistake is one sentence on standard error and exit code 2; there is never a stack trace
 for it. ``--json`` ends the output with one JSON object on a line of its own.
@@ -54,7 +54,7 @@ def run(
         "out"
     ),
     duration: Annotated[str, typer.Option(help="How long, for example 90s or 5m.")] = "",
-    balance: Annotated[str, typer.Option(help="uniform, history or replicated.")] = "",
+    balance: Annotated[str, typer.Option(help="uniform, history, replicated or swarm.")] = "",
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="section.name=value; may be repeated.")
     ] = None,
@@ -139,6 +139,32 @@ def snapshot(
     print_answer(Console(stderr=as_json), answer, rows)
     if as_json:
         print(json.dumps(answer.as_dict()))
+
+
+@app.command(
+    epilog="Examples:  geoflux plan out   |   geoflux plan out --epoch 12 --svg plan.svg   |   "
+    "geoflux plan out --json"
+)
+def plan(
+    directory: Annotated[Path, typer.Argument(help="The directory of a run, stopped or not.")],
+    epoch: Annotated[
+        int | None, typer.Option(help="Whose plan; the one of the next epoch if none.")
+    ] = None,
+    svg: Annotated[Path | None, typer.Option(help="Draw it into this file as well.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show who owns which part of the space in an epoch, and what each part cost."""
+    from geoflux.cli.plan_print import print_plan, write_picture
+    from geoflux.cli.plan_view import PlanView
+
+    view = PlanView.of(directory, epoch)
+    console = Console(stderr=as_json)
+    print_plan(console, view)
+    if svg is not None:
+        write_picture(view, svg)
+        console.print(f"drawn in {_escaped(str(svg))}", highlight=False)
+    if as_json:
+        print(json.dumps(view.as_dict()))
 
 
 @app.command()

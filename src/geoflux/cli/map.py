@@ -26,10 +26,12 @@ from geoflux.spatial.grid import Grid
 from geoflux.workload.cities import cities
 
 _MARGIN = (44, 8, 8, 22)  # left, top, right, bottom
+_BARE_MARGIN = (1, 1, 1, 1)
+_BARE_BELOW = 400.0
 _HEIGHTS = (120.0, 620.0)
 _STEPS_OF_DEGREES = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60)
 _DOTS = ((0, 1.0), (300_000, 1.6), (1_500_000, 2.6), (6_000_000, 4.0))
-_PIXELS_PER_DOT = 2.4
+_PIXELS_PER_DOT, _BARE_PIXELS_PER_DOT = 2.4, 4.0
 _MANY_DOTS = 2500
 
 
@@ -38,13 +40,15 @@ class Frame:
     """The rectangle of CSS pixels that the space is drawn into.
 
     A degree of longitude is as wide as it is in the middle of the space. ``is_to_scale`` is false
-    for spaces so long and thin that they would be a line.
+    for spaces so long and thin that they would be a line. ``margin`` is what the ticks need: left,
+    top, right, bottom; narrow frames have none.
     """
 
     grid: Grid
     width: float
     height: float
     is_to_scale: bool
+    margin: tuple[int, int, int, int] = _MARGIN
 
     @classmethod
     def fitted(cls, grid: Grid, width: float) -> Frame:
@@ -54,10 +58,22 @@ class Frame:
         if space.is_lonlat:
             shrink = max(math.cos(math.radians((space.south + space.north) / 2)), 0.1)
         shape = space.height / (space.width * shrink)
-        inner = width - _MARGIN[0] - _MARGIN[2]
+        margin = _BARE_MARGIN if width < _BARE_BELOW else _MARGIN
+        inner = width - margin[0] - margin[2]
         height = min(max(inner * shape, _HEIGHTS[0]), _HEIGHTS[1], inner * 1.2)
         wide = min(inner, max(height / shape, inner / 4))
-        return cls(grid, wide, height, math.isclose(height / wide, shape, rel_tol=0.01))
+        return cls(grid, wide, height, math.isclose(height / wide, shape, rel_tol=0.01), margin)
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it is too narrow for ticks and for many words."""
+        return self.margin == _BARE_MARGIN
+
+    @property
+    def outer(self) -> tuple[float, float]:
+        """Width and height with the margin."""
+        left, top, right, bottom = self.margin
+        return self.width + left + right, self.height + top + bottom
 
     def box(self, p: Partition) -> tuple[float, float, float, float]:
         """West, south, width and height of a partition in the space's unit."""
@@ -68,10 +84,31 @@ class Frame:
         )  # fmt: skip
 
 
-def plan_map(plan: GridPlan, frame: Frame, checks: Mapping[int, int], label: str) -> str:
-    """The plan with the checks of each partition (by its id)."""
-    left, top, right, bottom = _MARGIN
-    size = (frame.width + left + right, frame.height + top + bottom)
+@dataclass(frozen=True)
+class Costs:
+    """Checks of each partition (by its id), and what counts as much: maps that are to be compared
+    have the same ``top``."""
+
+    checks: Mapping[int, float]
+    top: float
+
+    @classmethod
+    def of(cls, checks: Mapping[int, float]) -> Costs:
+        """With the costliest partition as the top."""
+        return cls(checks, max(checks.values(), default=0.0))
+
+    def share(self, partition: int) -> float:
+        """From 0 to 1."""
+        return min(self.checks.get(partition, 0.0) / self.top, 1.0) if self.top > 0 else 0.0
+
+
+def plan_map(
+    plan: GridPlan, frame: Frame, costs: Costs, label: str, with_ids: bool = False
+) -> str:  # fmt: skip
+    """The plan, shaded by cost. Where there is room for one number alone it is the slot's, or
+    ``with_ids`` the partition's."""
+    left, _, _, bottom = frame.margin
+    size = frame.outer
     figure = new_figure(*size)
     figure.set_layout_engine("none")
     axes = figure.add_axes(
@@ -82,24 +119,24 @@ def plan_map(plan: GridPlan, frame: Frame, checks: Mapping[int, int], label: str
     axes.set_ylim(space.south, space.north)
     axes.set_facecolor(COLOUR["map"])
     _ticks(axes, frame)
-    most = max((checks.get(p.id, 0) for p in plan.partitions), default=0)
     tips = {}
+    palest = 0.24 if frame.is_bare else 0.14
     for p in plan.partitions:
-        share = checks.get(p.id, 0) / most if most else 0.0
         west, south, width, height = frame.box(p)
         fill = Rectangle((west, south), width, height, lw=0, fc=slot_colour(p.slot))
-        fill.set_alpha(0.14 + 0.56 * math.sqrt(share))
+        share = costs.share(p.id)
+        fill.set_alpha(palest + (0.7 - palest) * math.sqrt(share))
         fill.set_gid(f"tip-{p.id}")
         tips[p.id] = (
-            f"partition {p.id}, slot {p.slot}: {plural(checks.get(p.id, 0), 'check')} ({share:.0%} "
-            "of the costliest)"
+            f"partition {p.id}, slot {p.slot}: {plural(round(costs.checks.get(p.id, 0)), 'check')} "
+            f"({share:.0%} of the costliest)"
         )
         axes.add_patch(fill)
     _borders(axes, plan, frame)
     if space.is_lonlat:
         _places(axes, frame)
     for p in plan.partitions:
-        _label(axes, p, frame)
+        _label(axes, p, frame, with_ids)
     return as_svg(figure, label, tips)
 
 
@@ -113,7 +150,8 @@ def _borders(axes: Any, plan: GridPlan, frame: Frame) -> None:
                 Affine2D().scale(width, height).translate(west, south)
             )
         )
-    lw, alpha = (0.9, 0.55) if len(plan.partitions) <= 120 else (0.5, 0.4)
+    few = len(plan.partitions) <= 120 and not frame.is_bare
+    lw, alpha = (0.9, 0.55) if few else (0.5, 0.4)
     axes.add_patch(PathPatch(Path.make_compound_path(*paths), fc="none", ec=COLOUR["ink"],
                              lw=lw, alpha=alpha))  # fmt: skip
 
@@ -126,11 +164,12 @@ def _places(axes: Any, frame: Frame) -> None:
     except ConfigError:  # no place in these bounds
         return
     # Largest first: of those that would lie on each other the largest is kept.
-    x = (found.lon - space.west) / space.width * frame.width // _PIXELS_PER_DOT
-    y = (found.lat - space.south) / space.height * frame.height // _PIXELS_PER_DOT
+    apart = _BARE_PIXELS_PER_DOT if frame.is_bare else _PIXELS_PER_DOT
+    x = (found.lon - space.west) / space.width * frame.width // apart
+    y = (found.lat - space.south) / space.height * frame.height // apart
     _, kept = np.unique(np.column_stack((x, y)), axis=0, return_index=True)
     lon, lat, population = found.lon[kept], found.lat[kept], found.population[kept]
-    larger = 1.0 if len(kept) > _MANY_DOTS else 1.7
+    larger = 1.0 if len(kept) > _MANY_DOTS or frame.is_bare else 1.7
     limits = [limit for limit, _ in _DOTS] + [np.inf]
     for number, (limit, size) in enumerate(_DOTS):
         chosen = (population >= limit) & (population < limits[number + 1])
@@ -144,19 +183,22 @@ def _places(axes: Any, frame: Frame) -> None:
                                  capstyle="round"))  # fmt: skip
 
 
-def _label(axes: Any, p: Partition, frame: Frame) -> None:
+def _label(axes: Any, p: Partition, frame: Frame, with_ids: bool) -> None:
     """The slot, and the partition's id below it, as far as there is room."""
     wide = p.columns / frame.grid.columns * frame.width
     high = p.rows / frame.grid.rows * frame.height
     west, south, width, height = frame.box(p)
     x, y = west + width / 2, south + height / 2
     style: dict[str, Any] = {"ha": "center", "color": COLOUR["ink"]}
-    if wide >= 62 and high >= 32:
+    words = f"partition {p.id}"
+    if wide >= max(62.0, 4 + 5.3 * len(words)) and high >= 32 and not frame.is_bare:
         gap = 2.0 / frame.height * frame.grid.space.height
         axes.text(x, y + gap, f"slot {p.slot}", va="bottom", fontsize=11, weight="bold", **style)
-        axes.text(x, y - gap, f"partition {p.id}", va="top", fontsize=9, **style)
-    elif wide >= 8 + 7 * len(str(p.slot)) and high >= 14:
-        axes.text(x, y, str(p.slot), va="center", fontsize=10, weight="bold", **style)
+        axes.text(x, y - gap, words, va="top", fontsize=9, **style)
+        return
+    number = str(p.id if with_ids else p.slot)
+    if wide >= 8 + 7 * len(number) and high >= 14:
+        axes.text(x, y, number, va="center", fontsize=10, weight="bold", **style)
 
 
 def _ticks(axes: Any, frame: Frame) -> None:
@@ -164,6 +206,10 @@ def _ticks(axes: Any, frame: Frame) -> None:
     for spine in axes.spines.values():
         spine.set_edgecolor(COLOUR["line"])
     space = frame.grid.space
+    if frame.is_bare:
+        axes.set_xticks([])
+        axes.set_yticks([])
+        return
     if not space.is_lonlat:
         axes.xaxis.set_major_locator(MaxNLocator(6))
         axes.yaxis.set_major_locator(MaxNLocator(5))

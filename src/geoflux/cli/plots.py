@@ -24,7 +24,7 @@ _HUES = (
 )  # fmt: skip
 _UNITS = ((1e-6, "µs"), (1e-3, "ms"), (1.0, "s"), (60.0, "min"), (3600.0, "h"))
 _LOG_FROM = 10.0
-_CUT_FROM = 6.0
+CUT_FROM = 6.0
 _MOST_BARS = 300
 
 
@@ -77,7 +77,7 @@ def latency(series: EpochSeries) -> str:
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.tick_params(axis="y", which="minor", length=0)
     else:
-        _seconds_upwards(axes, float(worst))
+        seconds_upwards(axes, float(worst))
     _time_axis(axes, series)
     return as_svg(figure, "Latency over time, median and 99th percentile")
 
@@ -107,11 +107,13 @@ def slot_load(series: EpochSeries, slots: int) -> str:
     mean = float(busy.mean())
     bars.axhline(mean, color=COLOUR["ink"], lw=1.1, ls=(0, (4, 3)))
     bars.set_xlim(-0.6, slots - 0.4)
-    _seconds_upwards(bars, float(busy.max()))
+    seconds_upwards(bars, float(busy.max()))
     bars.xaxis.set_major_locator(MaxNLocator(14, integer=True))
     bars.tick_params(axis="x", length=0)
     bars.set_xlabel("slot")
-    _heat_strip(new_axes(figure, rows[1]), series, table)
+    per_epoch = series.busy_per_epoch(slots)
+    top = float(per_epoch.max()) if per_epoch.count() else 0.0
+    heat_strip(new_axes(figure, rows[1]), series, per_epoch, top)
     return as_svg(figure, "Busy seconds of each slot, and slot by epoch", tips)
 
 
@@ -125,10 +127,8 @@ def stages(series: EpochSeries) -> str:
         top = below + seconds
         axes.stairs(top, edges, baseline=below, fill=True, color=COLOUR[STAGE_COLOUR[name]], lw=0)
         below = top
-    axes.set_xlim(edges[0], edges[-1])
-    _seconds_upwards(axes, min(float(below.max()), shown_seconds(series)))
-    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
-    axes.set_xlabel("epoch")
+    seconds_upwards(axes, min(float(below.max()), shown_seconds(series)))
+    epoch_axis(axes, series)
     return as_svg(figure, "Where an epoch's time goes")
 
 
@@ -136,25 +136,29 @@ def shown_seconds(series: EpochSeries) -> float:
     """How far the axis of :func:`stages` reaches: a slow first epoch must not hide all others."""
     total = sum(series.stages().values(), start=np.zeros(len(series)))
     usual = float(np.median(total))
-    return 3 * usual if float(total.max()) > _CUT_FROM * usual > 0 else float(total.max())
+    return 3 * usual if float(total.max()) > CUT_FROM * usual > 0 else float(total.max())
 
 
-def _heat_strip(axes: Any, series: EpochSeries, table: Masked) -> None:
+def heat_strip(axes: Any, series: EpochSeries, per_epoch: Masked, top: float) -> None:
+    """Slot by epoch, the stronger the more; ``top`` and beyond are strongest."""
     colour = to_rgb(_HEAT)
     heat = LinearSegmentedColormap.from_list("heat", [(*colour, 0.04), (*colour, 1.0)])
     edges = series.numbers
-    # Mean seconds an epoch, so that a last group with fewer epochs does not look idle.
-    per_epoch = table / np.array([len(group) for group in series.groups])
-    extent = (edges[0], edges[-1], table.shape[0] - 0.5, -0.5)
-    top = float(per_epoch.max()) if per_epoch.count() else 0.0
+    extent = (edges[0], edges[-1], per_epoch.shape[0] - 0.5, -0.5)
     axes.imshow(
         per_epoch, cmap=heat, vmin=0, vmax=top or 1.0, aspect="auto", interpolation="none",
         extent=extent,
     )  # fmt: skip
     axes.grid(visible=False)
     axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
-    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     axes.set_ylabel("slot")
+    epoch_axis(axes, series)
+
+
+def epoch_axis(axes: Any, series: EpochSeries) -> None:
+    """Epochs from left to right."""
+    axes.set_xlim(series.numbers[0], series.numbers[-1])
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     axes.set_xlabel("epoch")
 
 
@@ -167,7 +171,8 @@ def _time_axis(axes: Any, series: EpochSeries) -> None:
         axes.axvline(place, color=COLOUR["muted"], lw=1, ls=(0, (1, 2)))
 
 
-def _seconds_upwards(axes: Any, largest: float) -> None:
+def seconds_upwards(axes: Any, largest: float) -> None:
+    """Seconds from bottom to top, from 0 to a little more than the largest."""
     largest = max(largest, 1e-6)
     axes.set_ylim(0, largest * 1.12)
     _seconds(axes.yaxis, largest)

@@ -12,7 +12,10 @@ from pathlib import PurePosixPath
 
 from geoflux.cli import report_cards, report_tables
 from geoflux.cli.epoch_series import EpochSeries, Manifest
+from geoflux.cli.plan_history import layouts
 from geoflux.cli.report_cards import card
+from geoflux.cli.report_decisions import decisions_card
+from geoflux.cli.report_plan import plan_card
 from geoflux.cli.report_style import STYLE
 from geoflux.cli.wording import count, duration, plural, short
 from geoflux.config import Config
@@ -39,11 +42,15 @@ def write_report(config: Config, store: Store, summary: Summary) -> str:
             report_cards.load_card(series, summary),
             report_cards.stages_card(series),
         ]
+        changes = [layout.first_epoch for layout in layouts(manifests)[1:]]
+        if changes:
+            cards.append(report_cards.load_over_time_card(series, summary, changes))
+            cards.append(report_cards.balance_card(series, summary, changes))
     cards += [
-        report_cards.plan_card(config, store, manifests),
+        plan_card(config, store, manifests),
         card("Every event accounted for", report_tables.conservation(summary)),
         card("Quarantine", report_tables.reasons(manifests)),
-        card("Last decisions", report_tables.decisions(manifests), wide=True),
+        decisions_card(manifests),
         card("Settings that differ from the defaults", report_tables.settings(config), wide=True),
     ]
     title = escape(_run_name(store))

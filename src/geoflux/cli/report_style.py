@@ -14,6 +14,9 @@ _DARK = """
 --stone:#566273; --good:#56c596; --bad:#f08a80; --good-soft:#16322a; --bad-soft:#3b1f1d;
 color-scheme:dark;"""
 
+LIGHT = dict(entry.strip()[2:].split(":", 1) for entry in _LIGHT.split(";") if "--" in entry)
+"""The light colours by name, for pictures outside the page."""
+
 STYLE = (
     ":root{--sans:system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;"
     + _LIGHT
@@ -53,12 +56,24 @@ h3{font-size:13px;font-weight:600;margin:10px 0 2px;color:var(--muted)}
 .key i{display:inline-block;width:10px;height:10px;border-radius:2.5px;margin-right:6px}
 .key i.stroke{height:0;border-top:2px dashed var(--muted);border-radius:0;width:16px;
   vertical-align:middle}
+.key i.tick{width:0;height:9px;border-left:1.5px solid var(--warm);border-radius:0}
 .key b{color:var(--ink);font-weight:600}
 svg{display:block;width:100%;height:auto;overflow:visible}
 .map svg{max-width:var(--width);margin:0 auto}
 .map svg text{paint-order:stroke;stroke:var(--card);stroke-width:2.5px;stroke-opacity:.75;
   stroke-linejoin:round}
 .pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(440px,100%),1fr));gap:4px 16px}
+.strip{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(300px,100%),1fr));gap:6px 16px}
+.pair .caption,.strip .caption{font-size:12.5px;margin:0 0 6px}
+.strip>div{display:flex;flex-direction:column}
+.strip svg{margin-top:auto}
+.scroll{overflow-x:auto}
+.scroll table{min-width:620px}
+.scroll th{white-space:nowrap}
+.scroll td:nth-last-child(2){min-width:150px}
+details summary{cursor:pointer}
+details[open] summary{margin-bottom:4px}
+details.rest>summary{color:var(--muted);font-size:13px;margin-top:8px}
 table{border-collapse:collapse;width:100%;font-size:13.5px;margin-top:6px}
 th{text-align:left;color:var(--muted);font-weight:500;font-size:12.5px}
 th,td{padding:5px 12px 5px 0;border-bottom:1px solid var(--line);vertical-align:top;

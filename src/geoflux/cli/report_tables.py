@@ -1,4 +1,4 @@
-"""The tables of the report: where every event went, why some were set aside, what was decided."""
+"""The tables of the report: where every event went, why some were set aside, the settings."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ import dataclasses
 import json
 from collections.abc import Iterable, Sequence
 from html import escape
-from itertools import groupby
 from typing import Any
 
 from geoflux.cli.epoch_series import Manifest
 from geoflux.cli.wording import count
 from geoflux.config import Config
 from geoflux.engine.summary import Summary
-
-LAST_DECISIONS = 12
 
 
 def unaccounted(summary: Summary) -> int:
@@ -29,10 +26,10 @@ def conservation(summary: Summary) -> str:
         ("+ quarantined", summary.quarantined),
         ("+ carried over to the next epoch", summary.carried_out),
     )
-    rows = [_row("received", _number(summary.received), kind="total")]
-    rows += [_row(name, _number(amount)) for name, amount in parts]
-    rows.append(_row("unaccounted for", _number(unaccounted(summary)), kind="total"))
-    return _table((), rows)
+    rows = [row("received", _number(summary.received), kind="total")]
+    rows += [row(name, _number(amount)) for name, amount in parts]
+    rows.append(row("unaccounted for", _number(unaccounted(summary)), kind="total"))
+    return table((), rows)
 
 
 def reasons(manifests: list[Manifest]) -> str:
@@ -46,60 +43,20 @@ def reasons(manifests: list[Manifest]) -> str:
         return '<p class="none">Nothing was quarantined.</p>'
     order = sorted(found.items(), key=lambda item: (-sum(item[1]), item[0]))
     rows = [
-        _row(_code(code), _number(events), _number(control)) for code, (events, control) in order
+        row(_code(code), _number(events), _number(control)) for code, (events, control) in order
     ]
-    return _table(("reason", "#events", "#control records"), rows)
+    return table(("reason", "#events", "#control records"), rows)
 
 
 def settings(config: Config) -> str:
     """Settings that are not at their defaults."""
     rows = [
-        _row(_tight(_code(name)), _code(_value(given)), _tight(_code(_value(usual))))
+        row(tight(_code(name)), _code(_value(given)), tight(_code(_value(usual))))
         for name, given, usual in _differences(config, Config())
     ]
     if not rows:
         return '<p class="none">All settings are at their defaults.</p>'
-    return _table(("setting", "value", "default"), rows)
-
-
-def decisions(manifests: list[Manifest]) -> str:
-    """The last decisions; the same one several times over is one row."""
-    runs = [(key, list(run)) for key, run in groupby(manifests, key=_decided)]
-    if not runs:
-        return '<p class="none">Nothing has been decided yet.</p>'
-    rows = []
-    for (reason, _), run in reversed(runs[-LAST_DECISIONS:]):
-        first, last = run[0], run[-1]
-        epochs = count(first["epoch"])
-        if len(run) > 1:
-            epochs += f" &ndash; {count(last['epoch'])}"
-        changes = [escape(_change(c)) for c in last.get("decision", {}).get("changes", ())]
-        plan = str(first["plan"])
-        if last["next_plan"] != first["plan"]:
-            plan += f" → {last['next_plan']}"
-        done = "<br>".join(changes) or '<span class="none">no change</span>'
-        rows.append(_row(_tight(epochs), _tight(plan), done, escape(reason)))
-    return _table(("epochs", "plan", "decision", "why"), rows)
-
-
-def _decided(m: Manifest) -> tuple[str, int]:
-    """What makes decisions the same: the reason, and that nothing was changed."""
-    decision = m.get("decision", {})
-    changed = bool(decision.get("changes"))
-    return str(decision.get("reason", "")), m["epoch"] + 1 if changed else 0
-
-
-def _change(change: dict[str, Any]) -> str:
-    match change:
-        case {"kind": "move", "partition": partition, "to": to}:
-            return f"move partition {partition} to slot {to}"
-        case {"kind": "split", "partition": partition, "axis": axis, "at": at}:
-            line = f"{str(axis).removesuffix('s')} {at}"
-            owners = f"slots {change.get('first_to')} and {change.get('second_to')}"
-            return f"split partition {partition} at {line}, to {owners}"
-        case {"kind": "merge", "first": first, "second": second, "to": to}:
-            return f"merge partitions {first} and {second}, to slot {to}"
-    return json.dumps(change)
+    return table(("setting", "value", "default"), rows)
 
 
 def _differences(given: Any, usual: Any, prefix: str = "") -> Iterable[tuple[str, Any, Any]]:
@@ -121,7 +78,7 @@ def _code(text: str) -> str:
     return f"<code>{escape(text)}</code>"
 
 
-def _tight(cell: str) -> str:
+def tight(cell: str) -> str:
     """A cell that is not broken into lines."""
     return f'<td class="tight">{cell}</td>'
 
@@ -130,12 +87,13 @@ def _number(value: int) -> str:
     return f'<td class="number">{count(value)}</td>'
 
 
-def _row(*cells: str, kind: str = "") -> str:
+def row(*cells: str, kind: str = "") -> str:
+    """A row of cells (HTML)."""
     filled = "".join(cell if cell.startswith("<td") else f"<td>{cell}</td>" for cell in cells)
     return f'<tr class="{kind}">{filled}</tr>' if kind else f"<tr>{filled}</tr>"
 
 
-def _table(head: Sequence[str], rows: Sequence[str]) -> str:
+def table(head: Sequence[str], rows: Sequence[str]) -> str:
     """A table; a heading that starts with # is one of numbers."""
     cells = "".join(
         f'<th class="number">{name[1:]}</th>' if name.startswith("#") else f"<th>{name}</th>"

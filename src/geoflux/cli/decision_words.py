@@ -1,0 +1,66 @@
+"""Decisions in words, for the live display, the report and ``geoflux plan`` alike."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from geoflux.cli.epoch_series import Manifest
+from geoflux.cli.wording import plural
+
+Change = dict[str, Any]
+
+
+def changes_of(m: Manifest) -> list[Change]:
+    """What applies before the epoch that follows."""
+    return list(m.get("decision", {}).get("changes", ()))
+
+
+def reason_of(m: Manifest) -> str:
+    """Why it was decided so."""
+    return str(m.get("decision", {}).get("reason", ""))
+
+
+def is_decision(m: Manifest) -> bool:
+    """Whether anything was decided; between rounds nothing is."""
+    return bool(changes_of(m) or m.get("round") or reason_of(m))
+
+
+def told_change(change: Change) -> str:
+    """One change.
+
+    >>> told_change({"kind": "move", "partition": 7, "to": 2})
+    'move partition 7 to slot 2'
+    """
+    match change:
+        case {"kind": "move", "partition": partition, "to": to}:
+            return f"move partition {partition} to slot {to}"
+        case {"kind": "split", "partition": partition, "axis": axis, "at": at}:
+            line = f"{str(axis).removesuffix('s')} {at}"
+            owners = f"slots {change.get('first_to')} and {change.get('second_to')}"
+            return f"split partition {partition} at {line}, to {owners}"
+        case {"kind": "merge", "first": first, "second": second, "to": to}:
+            return f"merge partitions {first} and {second}, to slot {to}"
+    return json.dumps(change)
+
+
+def told_changes(changes: Sequence[Change]) -> str:
+    """How many of which kind.
+
+    >>> told_changes([{"kind": "move"}, {"kind": "split"}, {"kind": "move"}])
+    '2 moves, 1 split'
+    """
+    kinds = Counter(str(change.get("kind")) for change in changes)
+    return ", ".join(plural(number, kind) for kind, number in kinds.items())
+
+
+def told_round(closed: dict[str, Any]) -> str:
+    """A SWARM round.
+
+    >>> told_round({"number": 3, "stage": "good", "rebalancing": True})
+    'round 3, stage good, rebalancing'
+    """
+    doing = "rebalancing" if closed.get("rebalancing") else "leaving the plan as it is"
+    return f"round {closed.get('number')}, stage {closed.get('stage')}, {doing}"

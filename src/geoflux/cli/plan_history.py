@@ -1,0 +1,82 @@
+"""Which plan held when: the layouts of a run, from its manifests.
+
+A plan gets a new version also when nothing but its lineage is cut; a layout lasts from one change
+of partitions or owners to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from geoflux.cli.decision_words import Change, changes_of
+from geoflux.cli.epoch_series import Manifest, partition_checks
+from geoflux.engine.summary import busy_seconds
+from geoflux.plan import GridPlan, ReplicatedPlan, plan_from_dict
+from geoflux.state.store import Store
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A plan, the epochs that ran under it (none, if it was decided on last), and the changes
+    that made it (none, if the run began with it)."""
+
+    version: int
+    first_epoch: int
+    epochs: tuple[Manifest, ...]
+    changes: tuple[Change, ...] = ()
+
+    def checks_per_epoch(self) -> dict[int, float]:
+        """Mean checks of each partition in an epoch under it."""
+        total = partition_checks(list(self.epochs))
+        return {partition: checks / len(self.epochs) for partition, checks in total.items()}
+
+    def busiest_over_mean(self, slots: int) -> float | None:
+        """Busy time of the busiest slot over the mean; ``None`` if nothing ran."""
+        return busiest_over_mean(self.epochs, slots)
+
+
+def layouts(manifests: Sequence[Manifest]) -> list[Layout]:
+    """All layouts of a run in order; at least one where there is an epoch."""
+    if not manifests:
+        return []
+    found: list[Layout] = []
+    version, first, start = manifests[0]["plan"], manifests[0]["epoch"], 0
+    changes: tuple[Change, ...] = ()
+    for place, m in enumerate(manifests, start=1):
+        decided = tuple(changes_of(m))
+        if decided:
+            found.append(Layout(version, first, tuple(manifests[start:place]), changes))
+            version, first, start, changes = m["next_plan"], m["epoch"] + 1, place, decided
+    return [*found, Layout(version, first, tuple(manifests[start:]), changes)]
+
+
+def spread(found: Sequence[Layout], most: int) -> list[Layout]:
+    """The first, the last, and those in between evenly, at most so many.
+
+    >>> [l.version for l in spread([Layout(v, v, ()) for v in range(1, 12)], 4)]
+    [1, 4, 8, 11]
+    """
+    if len(found) <= most:
+        return list(found)
+    places = np.round(np.linspace(0, len(found) - 1, most)).astype(int)
+    return [found[place] for place in places]
+
+
+def busiest_over_mean(manifests: Sequence[Manifest], slots: int) -> float | None:
+    """Busy time of the busiest slot over the mean of all; ``None`` if nobody was busy. Every epoch
+    counts the same: a slow first one would drown the others."""
+    shares = np.zeros(slots)
+    for m in manifests:
+        busy = busy_seconds([m], slots)
+        if busy.sum() > 0:
+            shares += busy / busy.mean()
+    return float(shares.max() / shares.mean()) if shares.any() else None
+
+
+def plan_of(store: Store, version: int) -> GridPlan | ReplicatedPlan | None:
+    """A version of the run's plan, if it is there."""
+    name = f"plans/{version:08d}.json"
+    return plan_from_dict(store.read_json(name)) if store.exists(name) else None

@@ -1,0 +1,164 @@
+"""What ``geoflux plan`` shows: the plan of an epoch, who owns what, and what it cost.
+
+Nothing here changes the run; it may be going on in another process.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from geoflux import api
+from geoflux.cli.decision_words import changes_of, reason_of
+from geoflux.cli.epoch_series import Manifest
+from geoflux.cli.plan_history import busiest_over_mean, plan_of
+from geoflux.errors import ConfigError, StateError
+from geoflux.plan import GridPlan, Partition, ReplicatedPlan
+from geoflux.spatial.grid import Grid
+from geoflux.spatial.space import Space
+from geoflux.state.epoch_log import EpochLog
+from geoflux.state.store import Store
+
+AnyPlan = GridPlan | ReplicatedPlan
+
+
+@dataclass(frozen=True)
+class SlotView:
+    """A slot: what it owns, and what it did in the epoch (``None``: it has not run)."""
+
+    slot: int
+    partitions: int
+    cells: int
+    events: int | None = None
+    checks: int | None = None
+    queries: int | None = None
+    busy_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class PlanView:
+    """A plan, the epoch that runs under it and, if that has run, its manifest; the manifest of the
+    epoch after which the plan was decided on, if it is not the first one."""
+
+    name: str
+    grid: Grid
+    plan: AnyPlan
+    epoch: int
+    ran: Manifest | None
+    decided: Manifest | None
+
+    @classmethod
+    def of(cls, out: str | Path, epoch: int | None) -> PlanView:
+        """The plan of an epoch of a run, or of the one that comes next."""
+        config = api.config_of(out)
+        store = Store(str(out))
+        log = EpochLog(store)
+        last = log.last()
+        following = 0 if last is None else last + 1
+        number = following if epoch is None else epoch
+        if not 0 <= number <= following:
+            known = "it has run none yet" if last is None else f"it has run 0 to {last}"
+            raise ConfigError(
+                f"epoch {number} of {out} does not exist; {known}, and {following} comes next"
+            )
+        version = 1
+        if number < following:
+            version = log.manifest(number)["plan"]
+        elif last is not None:
+            version = log.manifest(last)["next_plan"]
+        plan = plan_of(store, version)
+        if plan is None:
+            raise StateError(f"{out} has no plan {version} yet; ask again when the run has started")
+        ran = _ran(store, number, following, plan)
+        grid = Grid(Space.of(config.space), *config.space.grid)
+        return cls(str(out), grid, plan, number, ran, _decided(log, version, number))
+
+    @property
+    def is_next(self) -> bool:
+        """Whether the epoch has not run yet."""
+        return self.ran is None or self.ran["epoch"] != self.epoch
+
+    @property
+    def slots(self) -> list[SlotView]:
+        """Every slot, also those that own nothing."""
+        reports = {s["slot"]: s for s in self.ran["slots"]} if self.ran else {}
+        found = []
+        for slot in range(self.plan.slots):
+            mine = [p for p in self.plan.partitions if p.slot == slot]
+            report = reports.get(slot, {})
+            found.append(
+                SlotView(
+                    slot, len(mine), sum(p.cells for p in mine), report.get("processed"),
+                    report.get("checks"), report.get("queries"), report.get("busy_seconds"),
+                )
+            )  # fmt: skip
+        return found
+
+    @property
+    def partition_loads(self) -> dict[int, tuple[int, int]]:
+        """Events and checks of each partition in the epoch, as far as it had any."""
+        if self.ran is None:
+            return {}
+        return {
+            int(partition): (events, checks)
+            for report in self.ran["slots"]
+            for partition, (events, checks) in report.get("per_partition", {}).items()
+        }
+
+    @property
+    def busiest_over_mean(self) -> float | None:
+        """How uneven the epoch was."""
+        return None if self.ran is None else busiest_over_mean([self.ran], self.plan.slots)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        loads = self.partition_loads
+        return {
+            "epoch": self.epoch, "plan": self.plan.version,
+            "kind": "grid" if isinstance(self.plan, GridPlan) else "replicated",
+            "columns": self.plan.columns, "rows": self.plan.rows,
+            "measured_in_epoch": None if self.ran is None else self.ran["epoch"],
+            "busiest_over_mean": self.busiest_over_mean,
+            "decision": self.decided and {
+                "epoch": self.decided["epoch"], "reason": reason_of(self.decided),
+                "changes": changes_of(self.decided),
+            },
+            "slots": [asdict(slot) for slot in self.slots],
+            "partitions": [_partition(p, loads.get(p.id)) for p in self.plan.partitions],
+        }  # fmt: skip
+
+
+def _partition(p: Partition, load: tuple[int, int] | None) -> dict[str, Any]:
+    events, checks = load or (None, None)
+    return {
+        "id": p.id, "slot": p.slot, "columns": [p.col0, p.col1], "rows": [p.row0, p.row1],
+        "events": events, "checks": checks,
+    }  # fmt: skip
+
+
+def _ran(store: Store, number: int, following: int, plan: AnyPlan) -> Manifest | None:
+    """The epoch itself, or before it has run the last one, if partitions and owners are the same
+    (versions may differ: lineage is cut when data expires)."""
+    if following == 0:
+        return None
+    manifest = EpochLog(store).manifest(min(number, following - 1))
+    if manifest["plan"] == plan.version:
+        return manifest
+    before = plan_of(store, manifest["plan"])
+    same = before is not None and before.partitions == plan.partitions
+    return manifest if same else None
+
+
+def _decided(log: EpochLog, version: int, before: int) -> Manifest | None:
+    """The epoch after which the parts of a plan were decided on; versions only grow with epochs,
+    so it can be searched for."""
+    while True:
+        found = bisect_left(range(before), version, key=lambda e: int(log.manifest(e)["next_plan"]))
+        if found == before:
+            return None
+        manifest = log.manifest(found)
+        if changes_of(manifest) or manifest["plan"] == version:
+            return manifest if changes_of(manifest) else None
+        version = manifest["plan"]
