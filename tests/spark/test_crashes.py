@@ -17,6 +17,7 @@ import handmade
 import snapshots_by_hand
 import windows_by_hand
 from geoflux import Snapshots, api
+from geoflux.plan import GridPlan, plan_from_dict
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.store import Store
 
@@ -72,6 +73,33 @@ def test_killed_at_every_point_and_started_again(tmp_path: Path) -> None:
         seen = snapshots_by_hand.visible(epochs[:epoch], RETENTION)
         snapshots_by_hand.check(query, told, seen)
     assert len([told for told in answers.values() if told.matched[0]]) > len(answers) / 2
+
+
+@pytest.mark.timeout(200)
+def test_killed_while_the_balancer_changes_the_plan(tmp_path: Path) -> None:
+    """Rounds as short as they can be, and changes for the least gain."""
+    handmade.write(tmp_path, RECORDS, ROWS, files=4, in_turn=True)
+    swarm = "[swarm]\nround = '0s'\ngain = 0.0\n"
+    more = f"epoch_events = 100\nmemory = '1g'\n{MORE}{swarm}"
+    handmade.toml(tmp_path, 4, "swarm", more=more)
+    points = {"executing": 6, "before-manifest": 9}
+    for point, epoch in points.items():
+        done = _geoflux(tmp_path, SCRIPT, point, str(epoch))
+        assert done.returncode == -9, (point, done.stdout[-2000:], done.stderr[-2000:])
+        assert f"killed at {point}" in done.stdout
+    done = _geoflux(tmp_path, "-m", "geoflux.cli")
+    assert done.returncode == 0, done.stderr[-2000:]
+    _check(tmp_path)
+    store = Store(str(tmp_path / "out"))
+    manifests = list(EpochLog(store).manifests())
+    for m in manifests:
+        plan = plan_from_dict(store.read_json(f"plans/{m['plan']:08d}.json"))
+        assert isinstance(plan, GridPlan)
+        assert plan.raster.size == 100 * 100, "every cell has one owner"
+    changed = [m["epoch"] for m in manifests if m["decision"]["changes"]]
+    assert len(changed) >= 3
+    assert changed[0] < min(points.values())
+    assert changed[-1] > max(points.values())
 
 
 def _check(folder: Path) -> list[list[dict[str, Any]]]:

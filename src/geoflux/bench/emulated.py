@@ -19,7 +19,6 @@ from geoflux.config import Config
 from geoflux.engine.engine import Engine, Manifest
 from geoflux.engine.inline import run_epoch
 from geoflux.engine.setting import Setting
-from geoflux.engine.slot_stats import EVENT_WORK
 from geoflux.engine.source import ControlSource, EventSource
 from geoflux.state.store import Store
 from geoflux.workload import Scenario, SimulatedControl, Simulator
@@ -31,7 +30,8 @@ _FULL = 0.9
 
 @dataclass(frozen=True)
 class Seen:
-    """One epoch. ``busy`` are the seconds of each slot, ``work`` what they did in checks."""
+    """One epoch. ``busy`` are the seconds of each slot, ``work`` what they did by their statistics
+    (0 where none are kept)."""
 
     events: int
     queries: int
@@ -124,7 +124,7 @@ def _seen(manifest: Manifest, partitions: int) -> Seen:
     return Seen(
         manifest["processed"], manifest["live_queries"],
         tuple(s["busy_seconds"] for s in slots),
-        tuple(s["checks"] + EVENT_WORK * s["processed"] for s in slots),
+        tuple(s["work"] for s in slots),
         sum(s["stat_seconds"] for s in slots) + manifest["decide_seconds"],
         len(manifest["decision"]["changes"]), partitions, manifest["decision"]["reason"],
     )  # fmt: skip

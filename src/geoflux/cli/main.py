@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -200,6 +201,32 @@ def bench_windows(
     from geoflux.bench import windows
 
     _benchmark("geoflux bench windows", windows.run_benchmark, windows.BARS, quick, as_json)
+
+
+@bench.command("triostat", epilog="Example:  geoflux bench triostat --quick --json")
+def bench_triostat(
+    quick: Annotated[bool, typer.Option(help="Smaller: within ten seconds.")] = False,
+    as_json: Json = False,
+) -> None:
+    """What the statistics cost in time, storage and traffic; draws figures 6.1 to 6.4."""
+    from geoflux.bench import triostat
+
+    _benchmark("geoflux bench triostat", triostat.run_benchmark, triostat.BARS, quick, as_json)
+
+
+@bench.command("swarm", epilog="Example:  geoflux bench swarm --quick --json")
+def bench_swarm(
+    quick: Annotated[bool, typer.Option(help="Smaller: within a minute.")] = False,
+    data: Annotated[
+        Path | None, typer.Option(help="Parquet file of real positions: ts, lon, lat.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """The plan follows the load: against static plans, on 22 emulated slots and by the clock."""
+    from geoflux.bench import swarm
+
+    run = partial(swarm.run_benchmark, data=data)
+    _benchmark("geoflux bench swarm", run, swarm.BARS, quick, as_json)
 
 
 def _benchmark(title: str, run: Any, bars: Any, quick: bool, as_json: bool) -> None:

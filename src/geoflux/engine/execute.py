@@ -98,7 +98,8 @@ def execute(
         time.perf_counter() - started, load_seconds, bytes_in, sink.names, written, per_partition,
         tuple(told.files), told.rows, told.late, told.closed_until, told.refs, tuple(told.sent),
         tuple(kept), _answers(task, slot),
-        known.cost, known.received, known.answer, known.refs, known.seconds,
+        known.cost, known.received, known.answer, known.refs, known.work,
+        known.seconds,
     )  # fmt: skip
     return report, routed
 

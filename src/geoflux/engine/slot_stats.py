@@ -11,7 +11,7 @@ import threading
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,8 +32,19 @@ from geoflux.state.segments import reopened, unique_name, write_segment
 from geoflux.state.store import Store
 from geoflux.stats import KnownQueries, TrioStat, inherited, stats_from_arrays, stats_to_arrays
 
-EVENT_WORK = 16.0
-"""Checks that an event costs besides its own: unpacking, sorting, finding its cell."""
+
+class Weights(NamedTuple):
+    """What things cost, in comparisons with the box of a query."""
+
+    refined: float
+    """A comparison whose query asks for more than its box."""
+    event: float
+    """An event besides its comparisons: unpacking, sorting, finding its cell."""
+
+
+WEIGHTS = {"counts": Weights(24.0, 100.0), "rows": Weights(2.0, 4.0)}
+"""Measured. Where matches are written one by one, that is most of what a comparison costs; where
+they are only counted, a comparison is a nanosecond."""
 _CACHED = 4096
 _cache: OrderedDict[tuple[str, int], tuple[Ref, TrioStat]] = OrderedDict()
 _lock = threading.Lock()
@@ -47,6 +58,8 @@ class StatReport:
     received: float | None = None
     answer: dict[str, Any] | None = None
     refs: dict[str, list[list[Any]]] = field(default_factory=dict)
+    work: float = 0.0
+    """Of this epoch."""
     seconds: float = 0.0
 
 
@@ -59,7 +72,7 @@ class SlotStats:
         self._slot = slot
         self._held: dict[int, tuple[Partition, TrioStat]] = {}
         self._changed: set[int] = set()
-        self._seconds = 0.0
+        self._seconds = self._work = 0.0
 
     def open(self, partition: Partition, state: PartitionState) -> None:
         """Take up a partition: its statistics so far, and what control records changed."""
@@ -114,7 +127,9 @@ class SlotStats:
         started = time.perf_counter()
         cells, offsets, _ = ready.groups
         counts = np.diff(offsets)
-        work = checks_per_cell(state, ready) + EVENT_WORK * counts
+        weights = WEIGHTS["counts" if self._task.counting else "rows"]
+        work = checks_per_cell(state, ready, weights.refined) + weights.event * counts
+        self._work += float(work.sum())
         self._writable(partition.id).receive_cells(cells, counts, work)
         self._seconds += time.perf_counter() - started
 
@@ -134,6 +149,7 @@ class SlotStats:
             report.cost = slot_cost(closed, self._tuning.cost)
             report.received = slot_received(closed)
         self._save(report)
+        report.work = self._work
         report.seconds = self._seconds + time.perf_counter() - started
         return report
 

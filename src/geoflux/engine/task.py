@@ -145,6 +145,8 @@ class SlotReport:
     """What it would give away, if it was asked."""
     stat_refs: Mapping[str, list[list[Any]]] = field(default_factory=dict)
     """Partitions (as text) whose statistics were saved anew."""
+    work: float = 0.0
+    """What its events cost, in comparisons with boxes."""
     stat_seconds: float = 0.0
 
     @property

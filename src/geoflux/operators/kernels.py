@@ -63,7 +63,7 @@ def _exactly_inside(x: Any, y: Any, q: Any, x0_tick: Any, exact: Any) -> bool:
 
 
 @numba.njit(cache=True)
-def add_checks(groups: Any, levels: Any, offsets: Any, checks: Any) -> None:
+def add_checks(groups: Any, levels: Any, offsets: Any, weight: float, checks: Any) -> None:
     """Add to each cell that has events how many boxes they are compared with altogether."""
     group_cells, group_offsets, width = groups
     for g in range(group_cells.size):
@@ -73,7 +73,7 @@ def add_checks(groups: Any, levels: Any, offsets: Any, checks: Any) -> None:
             shift = levels[level, 2]
             bucket = levels[level, 0] + (row >> shift) * levels[level, 1] + (column >> shift)
             boxes += offsets[bucket + 1] - offsets[bucket]
-        checks[g] += boxes * (group_offsets[g + 1] - group_offsets[g])
+        checks[g] += weight * boxes * (group_offsets[g + 1] - group_offsets[g])
 
 
 @numba.njit(cache=True)

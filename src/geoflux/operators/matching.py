@@ -17,7 +17,7 @@ from geoflux.operators.layer import Layer
 from geoflux.operators.refine import Refiner
 from geoflux.plan.plan import Partition
 from geoflux.spatial.grid import Grid
-from geoflux.spatial.space import IntArray
+from geoflux.spatial.space import FloatArray, IntArray
 
 _ROOM = 1 << 20
 """Pairs that are listed at a time."""
@@ -84,11 +84,12 @@ class LayerMatcher:
             counts += np.bincount(query, minlength=counts.size)
         return counts
 
-    def add_checks(self, ready: SortedEvents, checks: npt.NDArray[np.float64]) -> None:
-        """Add the boxes that the events of each cell are compared with."""
-        for index in (self.layer.plain, self.layer.refine):
+    def add_checks(self, ready: SortedEvents, checks: FloatArray, refined: float) -> None:
+        """Add the boxes that the events of each cell are compared with; ``refined`` is the weight
+        of those where more than the box is asked."""
+        for index, weight in ((self.layer.plain, 1.0), (self.layer.refine, refined)):
             if index.query.size:
-                kernels.add_checks(ready.groups, index.levels, index.offsets, checks)
+                kernels.add_checks(ready.groups, index.levels, index.offsets, weight, checks)
 
     def pairs(self, ready: SortedEvents, work: Work) -> Iterator[tuple[IntArray, IntArray]]:
         """All (event, query) pairs that match, in pieces; events by their row in
@@ -101,8 +102,7 @@ class LayerMatcher:
         index = self.layer.refine
         for event, query, entry in self._listed(index, ready, work):
             work.refined += query.size
-            settled = index.x0[entry] == ALWAYS[0]
-            kept = self._refiner.keep(ready.events, event, query, settled)
+            kept = self._refiner.keep(ready.events, event, query, index.x0[entry] == ALWAYS[0])
             yield event[kept], query[kept]
 
     def _listed(

@@ -169,11 +169,14 @@ class PubSub:
         return PartitionState(partition, tuple(matchers), refs, count, written)
 
 
-def checks_per_cell(state: PartitionState, ready: SortedEvents) -> npt.NDArray[np.float64]:
-    """The boxes that the events of each cell are compared with; their sum is ``Work.checks``."""
+def checks_per_cell(
+    state: PartitionState, ready: SortedEvents, refined: float = 1.0
+) -> npt.NDArray[np.float64]:
+    """The boxes that the events of each cell are compared with, those of queries that ask for more
+    than a box ``refined`` times; with 1 their sum is ``Work.checks``."""
     checks = np.zeros(ready.groups[0].size)
     for matcher, _ in state.matchers:
-        matcher.add_checks(ready, checks)
+        matcher.add_checks(ready, checks, refined)
     return checks
 
 

@@ -7,7 +7,9 @@ its literals share a template and are evaluated together.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
+import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -38,24 +40,26 @@ class Refiner:
     def keep(self, events: Events, event: IntArray, query: IntArray, inside: Mask) -> Mask:
         """Which pairs are matches; ``inside`` tells the pairs whose shape is settled already."""
         kept = np.ones(event.size, np.bool_)
-        kind = self._kind[query]
         for wanted, test in ((CIRCLE, self._in_circle), (POLYGON, self._in_polygon)):
-            pairs = np.flatnonzero((kind == wanted) & ~inside)
+            if wanted not in self._kinds:
+                continue
+            pairs = np.flatnonzero((self._kind[query] == wanted) & ~inside)
             if pairs.size:
                 at = event[pairs]
                 kept[pairs] = test(query[pairs], events.x[at], events.y[at])
         if self._has_validity:
-            start, stop = self._validity
-            time = events.time[event]
-            kept &= (start[query] <= time) & (time <= stop[query])
+            _within(event, query, events.time, self._validity, kept)
         if self._templates:
-            pairs = np.flatnonzero(kept)
-            kept[pairs] &= self._where(events, event[pairs], query[pairs])
+            self._where(events, event, query, kept)
         return kept
 
     @cached_property
     def _kind(self) -> npt.NDArray[np.uint8]:
         return queries.numeric(self._layer.rows, "kind")
+
+    @cached_property
+    def _kinds(self) -> set[int]:
+        return set(np.unique(self._kind).tolist())
 
     def _in_circle(self, query: IntArray, x: FloatArray, y: FloatArray) -> Mask:
         circles, place = self._circles
@@ -93,20 +97,29 @@ class Refiner:
         return start, rows.column("valid_until").fill_null(_END).to_numpy()
 
     @cached_property
-    def _templates(self) -> dict[str, tuple[list[pa.Array], IntArray]]:
-        """Per template its parameters, and for each distinct text its row in them (or -1)."""
+    def _templates(self) -> list[tuple[str, list[pa.Array]]]:
+        """The templates, each with its parameters in columns."""
+        return self._prepared[0]
+
+    @cached_property
+    def _prepared(self) -> tuple[list[tuple[str, list[pa.Array]]], IntArray, IntArray]:
+        """The templates; and for each query the one of its ``where``, counted from 1 (0: it has
+        none), and the row of its parameters."""
         by_template: dict[str, list[tuple[int, Predicate]]] = {}
         for code, text in enumerate(self._texts[0]):
             predicate = parse(text)
             by_template.setdefault(predicate.template, []).append((code, predicate))
-        out: dict[str, tuple[list[pa.Array], IntArray]] = {}
+        templates: list[tuple[str, list[pa.Array]]] = []
+        # The last entry is for queries without a text, whose code is -1.
+        which, row = (np.zeros(len(self._texts[0]) + 1, np.int32) for _ in range(2))
         for template, members in by_template.items():
-            row = np.full(len(self._texts[0]), -1, np.int32)
-            row[[code for code, _ in members]] = np.arange(len(members))
+            codes = [code for code, _ in members]
             literals = zip(*(p.params for _, p in members), strict=True)
             parameters = [pa.array(v, _EXACT_PARAMETER[type(v[0])]) for v in literals]
-            out[template] = parameters, row
-        return out
+            templates.append((template, parameters))
+            which[codes] = len(templates)
+            row[codes] = np.arange(len(members))
+        return templates, which[self._texts[1]], row[self._texts[1]]
 
     @cached_property
     def _texts(self) -> tuple[list[str], IntArray]:
@@ -115,18 +128,45 @@ class Refiner:
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         return encoded.dictionary.to_pylist(), codes.astype(np.int32)
 
-    def _where(self, events: Events, event: IntArray, query: IntArray) -> Mask:
-        kept = np.ones(event.size, np.bool_)
-        text = self._texts[1][query]
-        for template, (parameters, row_of_text) in self._templates.items():
-            row = np.where(text >= 0, row_of_text[text], -1)
-            pairs = np.flatnonzero(row >= 0)
+    def _where(self, events: Events, event: IntArray, query: IntArray, kept: Mask) -> None:
+        """Drop pairs whose event does not meet the query's ``where``; template by template."""
+        templates, which, row = self._prepared
+        order, offsets = _by_template(which, query, kept, len(templates) + 1)
+        for place, (template, parameters) in enumerate(templates):
+            pairs = order[offsets[place + 1] : offsets[place + 2]]
             if pairs.size == 0:
                 continue
             condition = compiled(template)
-            rows = pa.array(row[pairs])
+            rows = pa.array(row[query[pairs]]) if parameters else None
             kept[pairs] = condition.evaluate(
                 events.take_columns(condition.columns, event[pairs]),
                 [parameter.take(rows) for parameter in parameters],
             )
-        return kept
+
+
+@numba.njit(cache=True)
+def _within(event: Any, query: Any, time: Any, validity: Any, kept: Any) -> None:
+    """Keep what happened while its query was valid."""
+    start, stop = validity
+    for i in range(event.size):
+        q = np.uint32(query[np.uint64(i)])
+        t = time[np.uint32(event[np.uint64(i)])]
+        kept[i] = kept[i] and start[q] <= t <= stop[q]
+
+
+@numba.njit(cache=True)
+def _by_template(which: Any, query: Any, kept: Any, templates: int) -> Any:
+    """The pairs that are still kept, ordered by the template of their query."""
+    offsets = np.zeros(templates + 1, np.int64)
+    for i in range(query.size):
+        if kept[i]:
+            offsets[which[np.uint32(query[np.uint64(i)])] + 1] += 1
+    offsets = np.cumsum(offsets)
+    places = offsets.copy()
+    order = np.empty(offsets[-1], np.int32)
+    for i in range(query.size):
+        if kept[i]:
+            t = which[np.uint32(query[np.uint64(i)])]
+            order[places[t]] = i
+            places[t] += 1
+    return order, offsets
