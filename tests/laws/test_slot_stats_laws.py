@@ -24,14 +24,14 @@ from test_retention_laws import (
     is_in_degrees,
     shapes_over_the_antimeridian,
 )
-from test_window_laws import Run, Workers, crashing
+from test_window_laws import Crash, Run, Workers, crash, crashing
 from watched_run import COLUMNS, NOWHERE, ROWS, crash_before_the_manifest, table_of
 
 from geoflux.balance.policy import Decision, Observed, Orders, Policy
 from geoflux.balance.requests import Ask, Receiver
 from geoflux.balance.tuning import Tuning
 from geoflux.engine.engine import Manifest
-from geoflux.engine.slot_stats import EVENT_WORK
+from geoflux.engine.slot_stats import Weights
 from geoflux.plan import GridPlan, Merge, Move, Partition, Split, plan_from_dict
 from geoflux.state.segments import read_segment
 from geoflux.stats import TrioStat, stats_from_arrays
@@ -174,6 +174,7 @@ class Counting:
     rows: list[dict[str, Any]]
     retains: bool
     memory: float
+    weights: Weights
     plans: list[GridPlan] = field(default_factory=list)
     born: dict[int, int] = field(default_factory=dict)
     """The epoch in which each partition was first there."""
@@ -221,11 +222,18 @@ class Counting:
             self._note_expiry(number, manifest)
         if (number + 1) % self.run.policy._every == 0:
             self.closings.append(number)
-        work = sum(s["checks"] + EVENT_WORK * s["processed"] for s in manifest["slots"])
-        self.done.append(work)
+        self.done.append(self._work(manifest))
         gone = {name for name, *_ in manifest["expired_segments"]}
         stats = {ref[1] for refs in manifest["stats"].values() for ref in refs}
         self.named.append({held[0] for held in manifest["held"]} | stats | gone)
+
+    def _work(self, manifest: Manifest) -> float:
+        """What the slots reported; in comparisons, of which some may count several times."""
+        for slot in manifest["slots"]:
+            events = self.weights.event * slot["processed"]
+            assert slot["checks"] + events <= slot["work"]
+            assert slot["work"] <= slot["checks"] * self.weights.refined + events
+        return sum(slot["work"] for slot in manifest["slots"])
 
     def _axes_lost(self, p: Partition) -> frozenset[str]:
         """The axes on which a new partition knows its points by estimate only."""
@@ -380,6 +388,24 @@ def batches(draw: st.DrawFn) -> list[dict[str, Any]]:
     return [r for r in found if r["op"] != "register" or is_in_degrees(r["shape"])]
 
 
+CRASHES = ("opened", "collected", "executed", "decided")
+
+
+def crashed(run: Run, number: int, span: tuple[int, int], when: str) -> None:
+    """An epoch that ends in the middle: when statistics are collected but not saved, when slots
+    have done their work, when all is decided."""
+    if when == "decided":
+        crash_before_the_manifest(run, number, span)
+    elif when == "collected":
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("geoflux.engine.slot_stats.SlotStats.finish", crash)
+            with pytest.raises(Crash):
+                run.epoch(number, span)
+        run.recover()
+    else:
+        crashing(run, number, span, late=when == "executed")
+
+
 @st.composite
 def stories(draw: st.DrawFn) -> dict[str, Any]:
     return {
@@ -389,9 +415,11 @@ def stories(draw: st.DrawFn) -> dict[str, Any]:
         "changes": draw(st.lists(st.lists(st.integers(0, 99), max_size=3), min_size=1, max_size=9)),
         "every": draw(st.integers(1, 4)), "memory": draw(st.sampled_from([0.0, 0.0, 0.5])),
         "incidents": draw(st.dictionaries(
-            st.integers(0, 8), st.sampled_from(["restart", "opened", "executed", "decided"]))),
+            st.integers(0, 8), st.sampled_from(["restart", *CRASHES]))),
         "workers": draw(st.lists(st.integers(0, 2), min_size=1, max_size=4)),
         "tiers": draw(st.sampled_from([(2, 2, 1 << 20), (3, 4, 20), (8, 8192, 1 << 20)])),
+        "weights": Weights(draw(st.sampled_from([1.0, 3.0])), 16.0),
+        "mode": draw(st.sampled_from(["rows", "counts"])),
     }  # fmt: skip
 
 
@@ -407,13 +435,14 @@ class Forgetful(Workers):
 def counting(folder: Path, story: dict[str, Any]) -> Counting:
     config: dict[str, Any] = {
         "engine": {"slots": story["slots"], "lateness": "30s"}, "run": {"mode": "follow"},
+        "output": {"matches": story["mode"]},
     }  # fmt: skip
     if story["retention"]:
         config["retention"] = story["retention"]
     policy = Restless(story["changes"], story["every"], story["memory"])
     run = Run(folder, config, GridPlan.initial(COLUMNS, ROWS, story["slots"]), policy)
     run.start(table_of(story["rows"], pa.int64()), [])
-    return Counting(run, story["rows"], bool(story["retention"]), story["memory"])
+    return Counting(run, story["rows"], bool(story["retention"]), story["memory"], story["weights"])
 
 
 @settings(max_examples=30, phases=PHASES, deadline=None)
@@ -426,6 +455,8 @@ def test_statistics_equal_brute_force_through_changes_expiry_restarts_and_crashe
             ("FAN_IN", "SMALLEST_TIER", "MOST_ROWS"), story["tiers"], strict=True
         ):
             patch.setattr(f"geoflux.operators.compaction.{limit}", value)
+        weights = dict.fromkeys(("rows", "counts"), story["weights"])
+        patch.setattr("geoflux.engine.slot_stats.WEIGHTS", weights)
         workers = Forgetful(patch)
         watch = counting(Path(name), story)
         run, count = watch.run, len(story["batches"])
@@ -436,10 +467,25 @@ def test_statistics_equal_brute_force_through_changes_expiry_restarts_and_crashe
             happens = story["incidents"].get(number)
             if happens == "restart":
                 run.recover()
-            elif happens == "decided":
-                crash_before_the_manifest(run, number, (first, last))
             elif happens is not None:
-                crashing(run, number, (first, last), late=happens == "executed")
+                crashed(run, number, (first, last), happens)
             watch.epoch(number, (first, last))
         report = run.verified()
         assert report.is_clean, report
+
+
+def test_what_expired_before_a_restart_is_counted_out_and_deleted_after_it(tmp_path: Path) -> None:
+    rows = [
+        {"id": k, "lon": 20.0 * (k % 4), "lat": 0.0, "time": 100 * (k // 4), "speed": 1.0,
+         "kind": "bus", "serial": k}
+        for k in range(24)
+    ]  # fmt: skip
+    story = {
+        "rows": rows, "slots": 2, "retention": {"time": "10s"}, "changes": [[]], "every": 2,
+        "memory": 0.0, "mode": "rows", "weights": Weights(2.0, 4.0),
+    }  # fmt: skip
+    watch = counting(tmp_path, story)
+    for number in range(6):
+        if number == 3:
+            watch.run.recover()
+        watch.epoch(number, (4 * number, 4 * number + 4))

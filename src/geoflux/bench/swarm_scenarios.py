@@ -53,9 +53,9 @@ class Sizes:
 
 FULL = Sizes(
     (250_000, 500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000), 200_000, 24,
-    300_000, 36, 1_000_000, 500_000, 300_000, 12_000_000, 500_000,
+    150_000, 96, 1_000_000, 1_000_000, 300_000, 12_000_000, 500_000,
 )  # fmt: skip
-QUICK = Sizes((200_000,), 100_000, 15, 100_000, 24, 200_000, 100_000, 50_000, 0, 0)
+QUICK = Sizes((200_000,), 50_000, 12, 50_000, 24, 100_000, 100_000, 50_000, 0, 0)
 
 
 def spot(at: list[float], start: float, stop: float, peak: float, **more: Any) -> dict[str, Any]:
@@ -67,20 +67,20 @@ def hotspots(queries: int) -> dict[str, list[dict[str, Any]]]:
     """The five scenarios of figures 6.6 to 6.10; each has these many queries altogether."""
     two = queries // 2
     return {
-        "uniform_normal": [spot(_LOWER_LEFT, 0.35, 0.85, 0.4, queries=queries)],
+        "uniform_normal": [spot(_LOWER_LEFT, 0.25, 0.85, 0.4, queries=queries)],
         "normal_normal": [
-            spot(_LOWER_LEFT, 0.35, 0.85, 0.4, inside="normal", queries=queries)
+            spot(_LOWER_LEFT, 0.25, 0.85, 0.4, inside="normal", queries=queries)
         ],
         "uniform_step": [
-            spot(_LOWER_LEFT, 0.35, 0.85, 0.4, intensity="step", queries=queries)
+            spot(_LOWER_LEFT, 0.25, 0.85, 0.4, intensity="step", queries=queries)
         ],
         "two_overlapping": [
-            spot(_LOWER_LEFT, 0.35, 0.75, 0.2, queries=two),
-            spot(_UPPER_RIGHT, 0.45, 0.85, 0.2, queries=two),
+            spot(_LOWER_LEFT, 0.25, 0.70, 0.2, queries=two),
+            spot(_UPPER_RIGHT, 0.40, 0.85, 0.2, queries=two),
         ],
         "two_in_sequence": [
-            spot(_LOWER_LEFT, 0.35, 0.60, 0.2, queries=two),
-            spot(_UPPER_RIGHT, 0.60, 0.85, 0.2, queries=two),
+            spot(_LOWER_LEFT, 0.25, 0.55, 0.2, queries=two),
+            spot(_UPPER_RIGHT, 0.55, 0.85, 0.2, queries=two),
         ],
     }  # fmt: skip
 

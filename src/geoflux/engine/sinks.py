@@ -18,9 +18,11 @@ import pyarrow.parquet as pq
 from geoflux.engine.staging import staged_name
 from geoflux.engine.task import EpochTask
 from geoflux.operators.events import Events
+from geoflux.operators.retained import concatenated
 from geoflux.spatial.space import IntArray
 
 _DICTIONARY_BYTES = 64 << 20
+_ROWS_AT_ONCE = 1 << 20
 
 
 class ParquetSink:
@@ -32,12 +34,15 @@ class ParquetSink:
         self._files = ExitStack()
         self._writer: Any = None
         self._epochs = np.empty(0, np.int64)
+        self._counts: list[tuple[pa.Array, npt.NDArray[np.int64]]] = []
         self.matches = 0
 
     def __enter__(self) -> ParquetSink:
         return self
 
     def __exit__(self, *problem: Any) -> None:
+        if problem[0] is None:
+            self._write_counts()
         if self._writer is not None:
             self._writer.close()
         self._files.close()
@@ -60,8 +65,18 @@ class ParquetSink:
         if used.size == 0:
             return
         ids = query_ids if used.size == len(query_ids) else query_ids.take(pa.array(used))
-        self._write({"query_id": ids, "count": pa.array(counts[used])}, int(used.size))
+        self._counts.append((ids, counts[used]))
         self.matches += int(counts.sum())
+        if sum(len(some) for some, _ in self._counts) >= _ROWS_AT_ONCE:
+            self._write_counts()
+
+    def _write_counts(self) -> None:
+        """Counts of several partitions together: a few large writes instead of many small ones."""
+        if self._counts:
+            ids = concatenated([some for some, _ in self._counts])
+            counts = np.concatenate([some for _, some in self._counts])
+            self._counts = []
+            self._write({"query_id": ids, "count": pa.array(counts)}, counts.size)
 
     def _write(self, columns: dict[str, pa.Array], rows: int) -> None:
         if self._epochs.size < rows:
