@@ -79,11 +79,12 @@ def execute(
             ready = SortedEvents.of(joined(mine), task.grid, partition)
             events = ready.events
             collector = None if windows is None else windows.collector(state, events)
+            before = sink.told
             work = operator.process(state, ready, sink, collector)
             if windows is not None and collector is not None:
                 windows.take(state, events, collector)
             if stats is not None:
-                stats.receive(partition, state, ready)
+                stats.receive(partition, state, ready, sink.told - before)
             if task.view is not None:
                 kept += _retained(task, task.view, partition, events)
             processed += len(events)

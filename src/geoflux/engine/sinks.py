@@ -36,6 +36,8 @@ class ParquetSink:
         self._epochs = np.empty(0, np.int64)
         self._counts: list[tuple[pa.Array, npt.NDArray[np.int64]]] = []
         self.matches = 0
+        self.told = 0
+        """Queries whose matches were counted, partition by partition."""
 
     def __enter__(self) -> ParquetSink:
         return self
@@ -66,6 +68,7 @@ class ParquetSink:
             return
         ids = query_ids if used.size == len(query_ids) else query_ids.take(pa.array(used))
         self._counts.append((ids, counts[used]))
+        self.told += int(used.size)
         self.matches += int(counts.sum())
         if sum(len(some) for some, _ in self._counts) >= _ROWS_AT_ONCE:
             self._write_counts()

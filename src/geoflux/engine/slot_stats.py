@@ -40,9 +40,11 @@ class Weights(NamedTuple):
     """A comparison whose query asks for more than its box."""
     event: float
     """An event besides its comparisons: unpacking, sorting, finding its cell."""
+    query: float
+    """A query that has matches to be told of in an epoch."""
 
 
-WEIGHTS = {"counts": Weights(24.0, 100.0), "rows": Weights(2.0, 4.0)}
+WEIGHTS = {"counts": Weights(24.0, 100.0, 200.0), "rows": Weights(2.0, 4.0, 0.0)}
 """Measured. Where matches are written one by one, that is most of what a comparison costs; where
 they are only counted, a comparison is a nanosecond."""
 _CACHED = 4096
@@ -122,15 +124,20 @@ class SlotStats:
                     columns.astype(np.int32), rows.astype(np.int32), np.diff(gone.offsets)
                 )
 
-    def receive(self, partition: Partition, state: PartitionState, ready: SortedEvents) -> None:
-        """Count a batch of events, and the work that it was."""
+    def receive(
+        self, partition: Partition, state: PartitionState, ready: SortedEvents, told: int
+    ) -> None:
+        """Count a batch of events, and the work that it was; ``told`` are the queries whose
+        matches were counted."""
         started = time.perf_counter()
         cells, offsets, _ = ready.groups
         counts = np.diff(offsets)
         weights = WEIGHTS["counts" if self._task.counting else "rows"]
         work = checks_per_cell(state, ready, weights.refined) + weights.event * counts
-        self._work += float(work.sum())
-        self._writable(partition.id).receive_cells(cells, counts, work)
+        stat = self._writable(partition.id)
+        stat.receive_cells(cells, counts, work)
+        stat.answer(weights.query * told)
+        self._work += float(work.sum()) + weights.query * told
         self._seconds += time.perf_counter() - started
 
     def finish(self) -> StatReport:

@@ -111,6 +111,16 @@ class TrioStat:
         row by row within the partition."""
         k.receive_cells(self.table, self.height, self.width, cells, counts, work)
 
+    def answer(self, work: float) -> None:
+        """Work that goes with queries rather than with events, such as writing their results;
+        shared out by where the queries of the last round begin."""
+        for axis in ("rows", "columns"):
+            part = self.along(axis)
+            begins = np.diff(part[:, k.Q], prepend=0.0)
+            total = float(part[-1, k.Q])
+            if total > 0:
+                part[:, k.WORK_IN] += begins * (work / total)
+
     def register(self, ranges: CellRanges) -> None:
         """Queries that came; such as do not touch the partition are left out."""
         k.spread(self.table, self.box, _edges(ranges), k.Q_IN, k.SPAN_IN)
