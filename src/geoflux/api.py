@@ -81,11 +81,14 @@ def run(
     """
     from geoflux.spark.session import build_session, stop_session, warm_workers
     from geoflux.spark.stream import EpochStream, Listener, Pace
+    from geoflux.spark.warm import warm_up
 
     store = Store(str(out))
     config = _checked_lane(config, events is not None)
     if store.exists(_RUN):
         _check_same_run(config_of(out), config, store.root)
+    if spark is None and events is None:
+        warm_up()  # once for all workers: they find the kernels compiled
     session = spark or (events.sparkSession if events is not None else build_session(config.engine))
     try:
         if spark is None and events is None:

@@ -34,7 +34,7 @@ from geoflux.engine.engine import Manifest
 from geoflux.engine.slot_stats import Weights
 from geoflux.plan import GridPlan, Merge, Move, Partition, Split, plan_from_dict
 from geoflux.state.segments import read_segment
-from geoflux.stats import TrioStat, stats_from_arrays
+from geoflux.stats import KnownQueries, TrioStat, inherited, stats_from_arrays
 from geoflux.stats import trio_kernels as k
 
 Lines = npt.NDArray[np.float64]
@@ -232,7 +232,8 @@ class Counting:
         for slot in manifest["slots"]:
             events = self.weights.event * slot["processed"]
             assert slot["checks"] + events <= slot["work"]
-            assert slot["work"] <= slot["checks"] * self.weights.refined + events
+            told = self.weights.query * slot["queries"]
+            assert slot["work"] <= slot["checks"] * self.weights.refined + events + told
         return sum(slot["work"] for slot in manifest["slots"])
 
     def _axes_lost(self, p: Partition) -> frozenset[str]:
@@ -418,7 +419,7 @@ def stories(draw: st.DrawFn) -> dict[str, Any]:
             st.integers(0, 8), st.sampled_from(["restart", *CRASHES]))),
         "workers": draw(st.lists(st.integers(0, 2), min_size=1, max_size=4)),
         "tiers": draw(st.sampled_from([(2, 2, 1 << 20), (3, 4, 20), (8, 8192, 1 << 20)])),
-        "weights": Weights(draw(st.sampled_from([1.0, 3.0])), 16.0),
+        "weights": Weights(draw(st.sampled_from([1.0, 3.0])), 16.0, draw(st.sampled_from([0.0, 5.0]))),
         "mode": draw(st.sampled_from(["rows", "counts"])),
     }  # fmt: skip
 
@@ -482,10 +483,51 @@ def test_what_expired_before_a_restart_is_counted_out_and_deleted_after_it(tmp_p
     ]  # fmt: skip
     story = {
         "rows": rows, "slots": 2, "retention": {"time": "10s"}, "changes": [[]], "every": 2,
-        "memory": 0.0, "mode": "rows", "weights": Weights(2.0, 4.0),
+        "memory": 0.0, "mode": "rows", "weights": Weights(2.0, 4.0, 0.0),
     }  # fmt: skip
     watch = counting(tmp_path, story)
     for number in range(6):
         if number == 3:
             watch.run.recover()
         watch.epoch(number, (4 * number, 4 * number + 4))
+
+
+@settings(max_examples=60, phases=PHASES, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=2, max_size=30),
+    st.lists(st.tuples(st.integers(0, 99), st.integers(0, 5)), min_size=4, max_size=12),
+)
+def test_estimates_from_which_points_expire_stay_of_the_size_of_the_points(
+    points: list[tuple[int, int]], steps: list[tuple[int, int]]
+) -> None:
+    """What was shared out may be less than what then expires; it is shared out all the same."""
+    plan = GridPlan.initial(6, 6, 1)
+    stats = {p.id: TrioStat.empty(p) for p in plan.partitions}
+    (whole,) = stats.values()
+    whole.receive(*columns_and_rows(points), np.ones(1))
+    whole.close_round(retained=True)
+    left, most = list(points), len(points)
+    for number, count in steps:
+        before = stats
+        for change in _change(plan, number):
+            with contextlib.suppress(ValueError, KeyError):
+                plan = plan.apply(change)
+        none = KnownQueries.none()
+        stats = {
+            p.id: before[p.id] if p.id in before else inherited(p, before.values(), none)
+            for p in plan.partitions
+        }
+        gone, left = left[:count], left[count:]
+        for stat in stats.values():
+            stat.expire(*columns_and_rows(gone), np.ones(len(gone)))
+            stat.close_round(retained=True)
+            assert stat.along("rows")[-1, k.N] == pytest.approx(
+                stat.along("columns")[-1, k.N], abs=1e-6
+            )
+            assert np.abs(per_line(stat, k.N)).max() <= 2 * most
+        total = sum(stat.total.points for stat in stats.values())
+        assert total == pytest.approx(len(left), abs=1e-6)
+
+
+def columns_and_rows(cells: list[tuple[int, int]]) -> tuple[Any, Any]:
+    return np.array([c for c, _ in cells], np.int32), np.array([r for _, r in cells], np.int32)

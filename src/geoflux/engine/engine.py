@@ -233,6 +233,7 @@ class Engine:
         outcome = Outcome.of(slots, routes)
         outcome.check_conservation(epoch)
         before = self._holdings.segments() | outcome.kept_segments
+        before |= {segment for segment, *_ in self._expired}
         self._time = self._time.after(
             opened.task.clock, outcome.times, outcome.closed_until, self._setting.clock()
         )

@@ -5,23 +5,26 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
-from dataclasses import replace
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from geoflux.balance.policy import Decision, Observed, Orders
+from geoflux.balance.requests import Ask, Receiver
+from geoflux.balance.swarm_policy import SwarmPolicy
+from geoflux.balance.tuning import Tuning
+from geoflux.config import Config
+from geoflux.engine.engine import Engine, Manifest
+from geoflux.engine.inline import run_epoch
+from geoflux.engine.setting import Setting
 from geoflux.engine.sinks import compact
-from geoflux.operators.aggregate_rows import aggregate_rows
-from geoflux.operators.aggregates import parse_aggregate
-from geoflux.operators.collecting import Asked, Collector
-from geoflux.operators.events import Events
-from geoflux.operators.layer import Layer
-from geoflux.operators.matching import LayerMatcher, SortedEvents, Work
-from geoflux.operators.partials import merged
-from geoflux.operators.queries import QUERY_SCHEMA
-from geoflux.plan import GridPlan, Partition
-from geoflux.spatial.grid import Grid
-from geoflux.spatial.space import Space
+from geoflux.engine.source import RawBatch, Slice
+from geoflux.plan import GridPlan, Split
+from geoflux.state.store import Store
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _FREEZES = 3
@@ -38,43 +41,119 @@ def keep_memory() -> None:
         library.mallopt(_TRIM_THRESHOLD, 256 << 20)
 
 
-def warm_up() -> None:
-    """Run every kernel of the hot path once on next to nothing."""
-    grid = Grid(Space("planar", 0.0, 0.0, 1.0, 1.0), 8, 8)
-    rows = [
-        {"number": n, "id": f"q{n}", "kind": 0, "x0": 0.0, "y0": 0.0, "x1": 1.0, "y1": 1.0,
-         "valid_from": 0 if n else None}
-        for n in range(2)
-    ]  # fmt: skip
-    layer = Layer.build(
-        pa.Table.from_pylist(rows, schema=QUERY_SCHEMA), grid, Partition(0, 0, 0, 8, 8, 0)
-    )
-    half = np.full(16, 0.5)
-    events = Events(half, half, np.zeros(16, np.int64), pa.array(np.arange(16)), {})
-    ready = SortedEvents.of(events, grid, Partition(0, 0, 0, 8, 8, 0))
-    matcher = LayerMatcher(layer, grid)
-    _warm_windows(ready)
-    matcher.counts(ready, Work())
-    for _, query in matcher.pairs(ready, Work()):
-        compact(query, 1000)
-    plan = GridPlan.initial(8, 8, 2)
-    plan.locate(grid.columns_of(half), grid.rows_of(half), np.arange(16))
+def warm_up() -> list[Manifest]:
+    """Do a little of everything once, so that all kernels are compiled (or loaded from the cache)
+    before any clock runs: a few epochs of the engine in this process, in a folder of their own."""
+    done = []
+    compact(np.zeros(1, np.int32), 2)  # for layers with more queries than a piece has matches
+    for matches in ("rows", "counts"):
+        with tempfile.TemporaryDirectory(prefix="geoflux-warm-") as folder:
+            config = Config.from_dict(_CONFIG | {"output": {"matches": matches}})
+            setting = Setting(config, Store(folder), _SCHEMA, _Control(), _Restless())
+            engine = Engine.recovered(setting, lambda: GridPlan.initial(8, 8, 2))
+            for epoch in range(_EPOCHS):
+                span = (_ROWS * epoch, _ROWS * (epoch + 1))
+                done.append(run_epoch(engine, _Events(), epoch, span))
+    return done
 
 
-def _warm_windows(ready: SortedEvents) -> None:
-    """The kernels of aggregates, from collecting to closing."""
-    asked = parse_aggregate(
-        {"functions": ["sum(v)", "stddev(v)", "distinct(v)", "median(v)"]}, False
-    )
-    numbers = np.zeros(1, np.int64)
-    timed = replace(asked, window_micros=10, slide=4)
-    columns = {"v": pa.array(np.arange(16.0))}
-    collector = Collector(
-        Asked(numbers, np.zeros(1, np.int32), (timed,)), replace(ready.events, columns=columns), 0
-    )
-    collector.add(np.arange(16, dtype=np.int32), np.zeros(16, np.int32))
-    merged([collector.partials(), collector.partials()])
-    aggregate_rows(timed, np.arange(16), pa.array(np.arange(16)), columns)
+_ROWS, _EPOCHS = 64, 4
+_SCHEMA = pa.schema(
+    [("id", pa.int64()), ("x", pa.float64()), ("y", pa.float64()), ("time", pa.int64()),
+     ("v", pa.float64())]
+)  # fmt: skip
+_CONFIG: dict[str, Any] = {
+    "space": {"kind": "planar", "bounds": [0, 0, 1, 1], "grid": [8, 8]},
+    "source": {"kind": "dataframe", "time_unit": "s"},
+    "engine": {"slots": 2, "lateness": "1s"},
+    "retention": {"time": "20s"},
+    "run": {"mode": "follow"},
+}
+_FUNCTIONS = ["count", "avg(v)", "stddev(v)", "min(v)", "distinct(id)", "median(v)"]
+
+
+class _Events:
+    """A few events all over the space, ten seconds an epoch."""
+
+    def schema(self) -> pa.Schema:
+        return _SCHEMA
+
+    def latest(self, start: int, limit: int | None) -> int:
+        return start
+
+    def slices(self, start: int, stop: int, parts: int) -> list[Slice]:
+        return [Slice(0, start, stop)]
+
+    def span(self, pieces: Sequence[tuple[int, int, int]]) -> tuple[int, int]:
+        return pieces[0][1], pieces[-1][2]
+
+    def read(self, piece: Slice, columns: frozenset[str] | None = None) -> Iterator[RawBatch]:
+        number = np.arange(piece.start, piece.stop)
+        place = (number % _ROWS + 0.5) / _ROWS
+        seconds = number * 10 // _ROWS
+        yield RawBatch(pa.table([number, place, 1 - place, seconds, place], schema=_SCHEMA), number)
+
+    def arrivals(self, start: int, stop: int) -> None:
+        return None
+
+    def total(self) -> None:
+        return None
+
+
+class _Control:
+    """Queries of every kind, one of which ends."""
+
+    def poll(self, after: dict[str, Any]) -> dict[str, Any]:
+        return {"record": min(after.get("record", 0) + 1, 2)}
+
+    def read(self, after: dict[str, Any], upto: dict[str, Any]) -> Iterator[list[bytes]]:
+        if not after:
+            yield [json.dumps(record).encode() for record in _registrations()]
+        elif upto != after:
+            more = [{"op": "terminate", "id": "plain"}, *_snapshots()]
+            yield [json.dumps(record).encode() for record in more]
+
+
+_BOX = {"type": "rectangle", "west": 0.1, "south": 0.1, "east": 0.9, "north": 0.9}
+
+
+def _snapshots() -> list[dict[str, Any]]:
+    functions = {"functions": _FUNCTIONS}
+    near = {"x": 0.5, "y": 0.5, "k": 2}
+    return [
+        {"op": "snapshot", "id": "some", "shape": _BOX, "aggregate": functions},
+        {"op": "snapshot", "id": "near", "nearest": near},
+    ]
+
+
+def _registrations() -> list[dict[str, Any]]:
+    box = _BOX
+    shapes: dict[str, dict[str, Any]] = {
+        "plain": {"shape": box},
+        "where": {"shape": box, "where": "v > 0.5", "valid_from": 0},
+        "circle": {"shape": {"type": "circle", "x": 0.5, "y": 0.5, "radius": 0.3}},
+        "window": {"shape": box, "aggregate": {
+            "functions": _FUNCTIONS, "window": "10s", "slide": "4s"}},
+        "events": {"shape": box, "aggregate": {"functions": _FUNCTIONS, "window": 10}},
+    }  # fmt: skip
+    return [{"op": "register", "id": name, **more} for name, more in shapes.items()]
+
+
+class _Restless(SwarmPolicy):
+    """Closes a round in every epoch, asks, and cuts the first partition."""
+
+    def __init__(self) -> None:
+        super().__init__(Tuning(round_seconds=0.0))
+
+    def orders(self, now: float, state: Mapping[str, Any]) -> Orders:
+        return Orders(True, (Ask(0, (Receiver(1, 0.0),)),), (0, 0))
+
+    def decide(
+        self, seen: Observed, plan: GridPlan, state: dict[str, Any]
+    ) -> tuple[Decision, dict[str, Any]]:  # fmt: skip
+        first = plan.partitions[0]
+        changes = (Split(first.id, "rows", first.row0 + 4, 0, 1),) if seen.epoch == 0 else ()
+        return Decision(changes, "warming up"), state
 
 
 def settle() -> None:

@@ -109,8 +109,15 @@ def _take_share(stat: TrioStat, source: TrioStat) -> None:
     for field in (*_CUMULATIVE, *_COLLECTED):
         by_row = _per_line(source.along("rows")[:, field], field)
         by_column = _per_line(source.along("columns")[:, field], field)
-        stat.along("rows")[to_rows, field] += by_row[rows] * _share(by_column, columns)
-        stat.along("columns")[to_columns, field] += by_column[columns] * _share(by_row, rows)
+        in_rows, in_columns = by_row[rows], by_column[columns]
+        total = float(in_rows.sum())
+        if in_columns.size < by_column.size:
+            total = float(in_columns.sum()) * _share(by_row, rows)
+            in_rows = _scaled(in_rows, total)
+        if in_rows.size < by_row.size:
+            in_columns = _scaled(in_columns, total)
+        stat.along("rows")[to_rows, field] += in_rows
+        stat.along("columns")[to_columns, field] += in_columns
 
 
 def _per_line(values: FloatArray, field: int) -> FloatArray:
@@ -118,11 +125,20 @@ def _per_line(values: FloatArray, field: int) -> FloatArray:
 
 
 def _share(values: FloatArray, part: slice) -> float:
-    """How much of the whole a part has: exactly 1 where it is the whole."""
+    """How much of the whole a part has: exactly 1 where it is the whole. An estimate may have
+    fallen below 0 by what expired since; it then counts as nothing."""
     if part.start == 0 and part.stop == values.size:
         return 1.0
-    whole = float(values.sum())
-    return float(values[part].sum()) / whole if whole else 0.0
+    positive = np.maximum(values, 0.0)
+    whole = float(positive.sum())
+    return float(positive[part].sum()) / whole if whole else (part.stop - part.start) / values.size
+
+
+def _scaled(values: FloatArray, total: float) -> FloatArray:
+    """Values in the same proportion that add up to a total."""
+    positive = np.maximum(values, 0.0)
+    whole = float(positive.sum())
+    return positive / whole * total if whole else np.full(values.size, total / values.size)
 
 
 def _count_queries(stat: TrioStat, known: KnownQueries) -> None:

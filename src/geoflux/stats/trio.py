@@ -113,11 +113,11 @@ class TrioStat:
 
     def answer(self, work: float) -> None:
         """Work that goes with queries rather than with events, such as writing their results;
-        shared out by where the queries of the last round begin."""
+        shared out by where queries begin."""
         for axis in ("rows", "columns"):
             part = self.along(axis)
-            begins = np.diff(part[:, k.Q], prepend=0.0)
-            total = float(part[-1, k.Q])
+            begins = np.diff(part[:, k.Q], prepend=0.0) + part[:, k.Q_IN]
+            total = float(begins.sum())
             if total > 0:
                 part[:, k.WORK_IN] += begins * (work / total)
 
