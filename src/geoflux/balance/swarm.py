@@ -155,7 +155,7 @@ def settle(
             if not concerned & busy:
                 busy |= concerned
                 taken.append(answer)
-                words.append(_gives(answer))
+                words.append(_gives(answer, state.mean))
     reason = "; ".join(words) or ("no answers" if state.asks else "nobody was asked")
     after = replace(state, asks=(), stuck=tuple(sorted(stuck.items())))
     if state.asks:
@@ -163,13 +163,23 @@ def settle(
     return tuple(taken), reason, after
 
 
-def _gives(answer: Reduction) -> str:
-    parts = len(answer.moves), sum(len(cut.ats) for cut in answer.strips)
+def _gives(answer: Reduction, mean: float) -> str:
+    """In words, with costs as multiples of the mean."""
+    given = [
+        _counted(len(answer.moves), "partition"),
+        _counted(sum(len(cut.ats) for cut in answer.strips), "strip"),
+    ]
     to = ", ".join(str(receiver.slot) for receiver in answer.receivers)
+    unit = mean if mean > 0 else 1.0
     return (
-        f"slot {answer.donor} gives to {to} ({parts[0]} moved, {parts[1]} cuts): "
-        f"{answer.before:.4g} falls to {answer.worst:.4g}"
+        f"slot {answer.donor} cost {answer.before / unit:.2f}x the mean and gives "
+        f"{' and '.join(words for words in given if words)} to {to}: at most "
+        f"{answer.worst / unit:.2f}x now"
     )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}" if count else ""
 
 
 def _reason(before: Pointer, after: Pointer) -> str:

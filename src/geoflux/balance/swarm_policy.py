@@ -103,7 +103,7 @@ class SwarmPolicy(Policy):
         merges = () if chosen.asks else _merges(plan)
         reason = chosen.reason
         if merges:
-            reason += f"; {len(merges)} pairs of neighbours merged"
+            reason += f"; neighbours merged: {len(merges)}"
         told = {
             "number": swarm.round, "stage": swarm.pointer.stage,
             "rebalancing": chosen.rebalance, "costs": [costs[load.slot] for load in seen.loads],
