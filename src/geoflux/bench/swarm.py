@@ -12,7 +12,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -139,19 +139,8 @@ def _swept(bench: _Bench, strategy: str, queries: int) -> tuple[list[Seen], int]
         events, slots = 2 * events // slots, 2
     config = scenes.simulated(strategy, queries, events, sizes.sweep_epochs, slots=slots)
     seen, size = bench.run(f"{queries:,} queries, {strategy}", config, sizes.sweep_epochs)
-    if strategy == "replicated":
-        more = scenes.SLOTS / 2
-        seen = [_scaled(e, more) for e in seen]
-        size //= 1
-    return seen, size
-
-
-def _scaled(epoch: Seen, more: float) -> Seen:
-    """An epoch of two slots as one of all: so many times more events in the same time."""
-    return Seen(
-        round(epoch.events * more), epoch.queries, epoch.busy, epoch.work, epoch.stats,
-        epoch.changes, epoch.partitions, epoch.reason,
-    )  # fmt: skip
+    more = scenes.SLOTS // slots
+    return [replace(epoch, events=more * epoch.events) for epoch in seen], size
 
 
 def _draw_sweep(bench: _Bench, measured: Mapping[str, Mapping[int, list[Seen]]]) -> None:
