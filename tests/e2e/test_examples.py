@@ -76,6 +76,20 @@ def test_the_windows_tutorial(tmp_path: Path) -> None:
     assert lines[-1] == "42 rows of windows: 0 wrong, 1 late event"
 
 
+@pytest.mark.spark
+@pytest.mark.timeout(200)
+def test_the_hotspot_tutorial(tmp_path: Path) -> None:
+    done = _run(tmp_path, "hotspot.py")
+    assert done.returncode == 0, done.stderr[-2000:]
+    lines = done.stdout.splitlines()
+    assert any(" split" in line and "x the mean and gives" in line for line in lines)
+    busiest = {
+        line.split()[0]: float(line.split()[-3][:-1]) for line in lines if "epochs: " in line
+    }
+    assert busiest["last"] < busiest["first"]
+    assert lines[-1].endswith(" matches: 0 missing, 0 duplicate, 0 wrong")
+
+
 def test_the_replay_needs_a_path_and_says_so(tmp_path: Path) -> None:
     done = _run(tmp_path, "replay_parquet.py")
     assert done.returncode == 2
