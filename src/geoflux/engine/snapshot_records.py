@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +9,7 @@ from geoflux.engine.record_rules import RecordRules, identifier, instant
 from geoflux.errors import RejectedRecord
 from geoflux.operators.aggregates import Aggregate, check_aggregate, parse_aggregate
 from geoflux.operators.snapshot import Nearest, SnapshotQuery
-from geoflux.spatial.shapes import Shape, outside, parse_shape
+from geoflux.spatial.shapes import Shape, finite_number, outside, parse_shape
 from geoflux.spatial.space import Space
 
 MOST_NEAREST = 100_000
@@ -77,7 +76,7 @@ def _nearest(given: Any, space: Space) -> Nearest | None:
     names = ("lon", "lat") if space.is_lonlat else ("x", "y")
     if not isinstance(given, Mapping):
         raise _bad(f"nearest is {str(given)[:80]!r}; expected {names[0]}, {names[1]} and k")
-    place = [_coordinate(given, name) for name in names]
+    place = [finite_number(given, name, "bad_nearest") for name in names]
     if space.is_lonlat and not (-180 <= place[0] <= 180 and -90 <= place[1] <= 90):
         raise _bad(
             f"lon {place[0]:g}, lat {place[1]:g} is no place; expected -180 to 180, -90 to 90"
@@ -86,19 +85,6 @@ def _nearest(given: Any, space: Space) -> Nearest | None:
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MOST_NEAREST:
         raise _bad(f"k is {str(k)[:80]!r}; expected a whole number from 1 to {MOST_NEAREST:,}")
     return Nearest(place[0], place[1], k)
-
-
-def _coordinate(given: Mapping[str, Any], name: str) -> float:
-    value = given.get(name)
-    number = math.nan
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
-    if not math.isfinite(number):
-        raise _bad(f"{name} is {str(value)[:80]!r}; expected a finite number")
-    return number
 
 
 def _bad(detail: str) -> RejectedRecord:

@@ -54,18 +54,26 @@ class Terms:
         return cls(first, parts, int(low), int(high - low) + width)
 
 
+@numba.njit(cache=True, inline="always")
+def _decoded(bits: Any) -> Any:
+    """A float's digits as a whole number, 0 for what is not finite, and the place of the last."""
+    exponent = (bits >> 52) & 0x7FF
+    whole = bits & ((np.int64(1) << 52) - 1)
+    if exponent == 0x7FF:
+        whole = np.int64(0)
+    elif exponent > 0:
+        whole |= np.int64(1) << 52
+    return whole, max(exponent, 1) - 1075 - _LOWEST_BIT
+
+
 @numba.njit(cache=True)
 def _split(bits: Any, first: Any, parts: Any) -> Any:
     low, high = np.int64(1 << 30), np.int64(-(1 << 30))
     mask = np.int64(0xFFFFFFFF)
     for i in range(bits.size):
-        exponent = (bits[i] >> 52) & 0x7FF
-        whole = bits[i] & ((np.int64(1) << 52) - 1)
-        if exponent == 0x7FF or (exponent == 0 and whole == 0):
+        whole, position = _decoded(bits[i])
+        if whole == 0:
             continue
-        if exponent > 0:
-            whole |= np.int64(1) << 52
-        position = max(exponent, 1) - 1075 - _LOWEST_BIT
         limb, shift = position >> 5, position & 31
         sign = np.int64(-1) if bits[i] < 0 else np.int64(1)
         carried = (whole & mask) << shift
@@ -83,13 +91,10 @@ def _split_squares(bits: Any, first: Any, parts: Any) -> Any:
     low, high = np.int64(1 << 30), np.int64(-(1 << 30))
     mask = np.uint64(0xFFFFFFFF)
     for i in range(bits.size):
-        exponent = (bits[i] >> 52) & 0x7FF
-        whole = bits[i] & ((np.int64(1) << 52) - 1)
-        if exponent == 0x7FF or (exponent == 0 and whole == 0):
+        whole, once = _decoded(bits[i])
+        if whole == 0:
             continue
-        if exponent > 0:
-            whole |= np.int64(1) << 52
-        position = 2 * (max(exponent, 1) - 1075 - _LOWEST_BIT)
+        position = 2 * once
         limb, shift = position >> 5, np.uint64(position & 31)
         a, b = np.uint64(whole >> 32), np.uint64(whole & 0xFFFFFFFF)
         bottom, middle, top = b * b, np.uint64(2) * a * b, a * a

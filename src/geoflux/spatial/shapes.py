@@ -57,7 +57,9 @@ def parse_shape(given: Any, space: Space) -> Shape:
 
 
 def _rectangle(given: Mapping[str, Any], space: Space) -> Shape:
-    west, south, east, north = (_number(given, key) for key in ("west", "south", "east", "north"))
+    west, south, east, north = (
+        finite_number(given, key) for key in ("west", "south", "east", "north")
+    )
     if south > north:
         raise _invalid(f"south {south:g} is above north {north:g}")
     _check_degrees(space, (west, east), (south, north))
@@ -68,7 +70,7 @@ def _rectangle(given: Mapping[str, Any], space: Space) -> Shape:
 
 def _circle(given: Mapping[str, Any], space: Space) -> Shape:
     names = ("lon", "lat", "radius_m") if space.is_lonlat else ("x", "y", "radius")
-    x, y, radius = (_number(given, key) for key in names)
+    x, y, radius = (finite_number(given, key) for key in names)
     if radius < 0:
         raise _invalid(f"{names[2]} is {radius:g}; expected 0 or more")
     _check_degrees(space, (x,), (y,))
@@ -127,16 +129,17 @@ def within_circle(
     return found
 
 
-def _number(given: Mapping[str, Any], key: str) -> float:
+def finite_number(given: Mapping[str, Any], key: str, code: str = "invalid_shape") -> float:
+    """A number of a record; :class:`RejectedRecord` with the code where it is none."""
     value = given.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _invalid(f"{key} is {_short(value)}; expected a number")
+        raise RejectedRecord(code, f"{key} is {_short(value)}; expected a number")
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise _invalid(f"{key} is {number}; expected a finite number")
+        raise RejectedRecord(code, f"{key} is {number}; expected a finite number")
     return number
 
 
