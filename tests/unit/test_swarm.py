@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from geoflux.balance.pairing import paired
 from geoflux.balance.reduction import Holding, reduce_to_one, slot_cost, slot_received
 from geoflux.balance.requests import Ask, Cannot, Receiver, Reduction, Strips, changes_of
 from geoflux.balance.sharing import search
-from geoflux.balance.stages import Pointer
+from geoflux.balance.stages import STAGES, Pointer
 from geoflux.balance.subsets import best_subset
 from geoflux.balance.swarm import SlotRound, SwarmState, decide_round, settle, throughput
 from geoflux.balance.tuning import Tuning
@@ -95,10 +96,13 @@ def test_noise_is_no_enhancement_but_as_published_any_rise_is() -> None:
     assert walked([5.0, 5.1])[-1].stage == "good"
 
 
-def test_when_costs_are_far_apart_doing_nothing_has_enhanced_nothing() -> None:
+def test_when_costs_are_far_apart_doing_nothing_is_over_at_once() -> None:
     quiet = Pointer("start", False, 1, 5.0)
     assert quiet.after(9.0, Tuning()).stage == "good"
-    assert quiet.after(9.0, Tuning(), alarmed=True).stage == "bad"
+    for stage in STAGES[1:]:
+        calm = replace(quiet, stage=stage)
+        assert calm.after(9.0, Tuning(), alarmed=True) == Pointer("start", True, 1, 9.0)
+    assert Pointer().after(9.0, Tuning(), alarmed=True).rebalancing, "with nothing to compare too"
     assert Pointer("start", True, 1, 5.0).after(9.0, Tuning(), alarmed=True).stage == "good"
 
 

@@ -92,10 +92,10 @@ def test_what_a_round_showed_is_told() -> None:
     assert orders.close
     told = decision.round
     assert told is not None
-    assert (told["number"], told["stage"], told["rebalancing"]) == (1, "start", False)
+    assert (told["number"], told["stage"], told["rebalancing"]) == (1, "start", True)
     assert told["costs"] == [9.0, 1.0]
     assert told["received"] == [100.0, 100.0]
-    assert told["asked"] == []
+    assert told["asked"] == [0]
 
 
 def test_busy_seconds_are_those_of_all_epochs_of_the_round() -> None:

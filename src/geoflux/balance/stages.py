@@ -45,13 +45,16 @@ class Pointer:
 
     def after(self, rate: float | None, tuning: Tuning, alarmed: bool = False) -> Pointer:
         """The pointer after a round with this throughput, ``None`` where nothing was done. When
-        ``alarmed``, doing nothing was not right, whatever the throughput."""
+        ``alarmed``, doing nothing is over at once: a hotspot that comes after a long calm would
+        else have to push the pointer all the way from the right end to the left one."""
         if rate is None:
             return self
+        if alarmed and not self.rebalancing:
+            return Pointer("start", True, 1, rate)
         place = STAGES.index(self.stage)
         if self.rate is not None:
             enhanced = rate > self.rate * (1 + tuning.enhanced_by)
-            if enhanced and not (alarmed and not self.rebalancing):
+            if enhanced:
                 place = min(place + 1, len(STAGES) - 1)
             else:
                 place -= 1

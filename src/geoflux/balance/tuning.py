@@ -37,8 +37,8 @@ class Tuning:
     """Throughput counts as enhanced when it rose by more than this share: measured times are noisy,
     and noise would keep a bad plan for long. 0 as published."""
     alarm: float | None = 0.25
-    """While the busiest slot costs this much more than the mean, doing nothing never counts as
-    having enhanced anything. ``None``, as published: only throughput decides."""
+    """Once the busiest slot costs this much more than the mean, rebalancing begins whatever the
+    throughput says. ``None``, as published: only throughput decides."""
     beta: int = 20
     """Rounds after which the same decision is flipped whatever the throughput says."""
     round_seconds: float = 15.0
