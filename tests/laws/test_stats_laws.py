@@ -56,6 +56,12 @@ class World:
         whole = Partition(1, 0, 0, COLUMNS, ROWS, 0)
         return cls(retained, {1: TrioStat.empty(whole)}, {1: whole}, shared={1: set()})
 
+    def points_in(self, box: Box) -> list[Point]:
+        """All that ever came into a box of cells, its upper ends excluded."""
+        return [
+            p for p in self.points if box[0] <= p.column < box[2] and box[1] <= p.row < box[3]
+        ]  # fmt: skip
+
     def register(self, box: Box) -> None:
         self.queries.append(Query(box, self.round))
         for stat in self.stats.values():
@@ -182,24 +188,27 @@ def run(world: World, happened: Steps) -> None:
         getattr(world, name)(*values)
 
 
-@given(st.booleans(), st.lists(steps, max_size=25), changes)
-def test_queries_equal_a_count_by_hand_in_every_strip_whatever_happened(
-    retained: bool, happened: Steps, changed: Steps
-) -> None:
+def closed_world(retained: bool, happened: Steps, changed: Steps) -> World:
+    """After a round in which something happened, and changes that follow it."""
     world = World.new(retained)
     run(world, happened)
     world.close()
     run(world, changed)
+    return world
+
+
+@given(st.booleans(), st.lists(steps, max_size=25), changes)
+def test_queries_equal_a_count_by_hand_in_every_strip_whatever_happened(
+    retained: bool, happened: Steps, changed: Steps
+) -> None:
+    world = closed_world(retained, happened, changed)
     last = world.round - 1
     for stat in world.stats.values():
         for axis, first, last_line, box in strips(stat):
             found = stat.strip(axis, first, last_line)
             here = [q for q in world.queries if touches(q, box)]
             assert found.queries == sum(q.went is None for q in here)
-            points = sum(
-                p.came == last and box[0] <= p.column < box[2] and box[1] <= p.row < box[3]
-                for p in world.points
-            )
+            points = sum(p.came == last for p in world.points_in(box))
             arrived = sum(q.came == last for q in here)
             if axis not in world.shared[_id(world, stat)]:
                 assert found.received == pytest.approx(points + arrived)
@@ -211,18 +220,12 @@ def test_queries_equal_a_count_by_hand_in_every_strip_whatever_happened(
 def test_points_and_work_are_exact_on_axes_that_nothing_was_shared_out_on(
     retained: bool, happened: Steps, changed: Steps
 ) -> None:
-    world = World.new(retained)
-    run(world, happened)
-    world.close()
-    run(world, changed)
+    world = closed_world(retained, happened, changed)
     for partition, stat in world.stats.items():
         for axis, first, last, box in strips(stat):
             if axis in world.shared[partition]:
                 continue
-            inside = [
-                p for p in world.points
-                if box[0] <= p.column < box[2] and box[1] <= p.row < box[3]
-            ]  # fmt: skip
+            inside = world.points_in(box)
             if retained:
                 n = float(sum(p.went is None for p in inside))
             else:
@@ -237,10 +240,7 @@ def test_points_and_work_are_exact_on_axes_that_nothing_was_shared_out_on(
 def test_both_axes_and_all_partitions_add_up_to_the_same(
     retained: bool, happened: Steps, changed: Steps
 ) -> None:
-    world = World.new(retained)
-    run(world, happened)
-    world.close()
-    run(world, changed)
+    world = closed_world(retained, happened, changed)
     for stat in world.stats.values():
         by_row, by_column = (
             stat.strip("rows", *stat.bounds("rows")),

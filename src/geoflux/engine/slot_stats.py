@@ -146,19 +146,21 @@ class SlotStats:
         orders, report = self._task.orders, StatReport()
         for ask in orders.asks:
             if ask.donor == self._slot:
-                holdings = [Holding(*held) for held in self._held.values()]
-                report.answer = answer_to_dict(search(holdings, ask, self._tuning))
+                report.answer = answer_to_dict(search(self._holdings(), ask, self._tuning))
         if orders.close:
             for partition in self._held:
                 retained = self._task.view is not None
                 self._writable(partition).close_round(retained, self._tuning.memory)
-            closed = [Holding(*held) for held in self._held.values()]
+            closed = self._holdings()
             report.cost = slot_cost(closed, self._tuning.cost)
             report.received = slot_received(closed)
         self._save(report)
         report.work = self._work
         report.seconds = self._seconds + time.perf_counter() - started
         return report
+
+    def _holdings(self) -> list[Holding]:
+        return [Holding(*held) for held in self._held.values()]
 
     def _save(self, report: StatReport) -> None:
         if not self._changed:

@@ -263,24 +263,10 @@ def _assign(
                     waits += 1
             continue
         cut = window[r] % s
-        low, high = np.int64(0), np.int64(0)  # of the pane at hand
-        g = np.int32(-1)
         run, lost = done, late
-        i = begin
-        while i < end:
-            t = time[event[i]]
-            if low <= t < high:
-                i += 1
-                continue
-            if i > begin:
-                if g < 0:
-                    lost += i - begin
-                else:
-                    run_rank[run], run_group[run] = r, g
-                    run_start[run], run_stop[run] = begin, i
-                    run += 1
-                begin = i
-            low = (t // s) * s
+        while begin < end:
+            t = time[event[begin]]
+            low = (t // s) * s  # of the pane, and where it ends
             high = low + s
             lives = low + window[r] > floor
             if cut > 0:
@@ -304,13 +290,16 @@ def _assign(
                     ranks[g] = r
                     panes[g] = low
                     used += 1
-            i = end if low <= earliest and latest < high else i + 1
-        if g < 0:
-            lost += end - begin
-        else:
-            run_rank[run], run_group[run] = r, g
-            run_start[run], run_stop[run] = begin, end
-            run += 1
+            i = end if low <= earliest and latest < high else begin + 1
+            while i < end and low <= time[event[i]] < high:
+                i += 1
+            if g < 0:
+                lost += i - begin
+            else:
+                run_rank[run], run_group[run] = r, g
+                run_start[run], run_stop[run] = begin, i
+                run += 1
+            begin = i
         for j in range(done, run):
             counts[run_group[j]] += run_stop[j] - run_start[j]
         done, late = run, lost

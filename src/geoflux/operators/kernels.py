@@ -14,6 +14,8 @@ from typing import Any
 import numba
 import numpy as np
 
+from geoflux.operators.runs import by_rank
+
 EASTERN_PART = -3
 """Lower tick that marks the part of a wrapping box which lies east of the antimeridian."""
 _FEW_EVENTS = 12
@@ -26,29 +28,7 @@ def sort_by_cell(cells: Any, cell_count: int) -> Any:
 
     Returns ``order``, ``group_cells`` and ``group_offsets`` (one longer than ``group_cells``).
     """
-    counts = np.zeros(cell_count + 1, np.int32)
-    for i in range(cells.size):
-        counts[cells[i] + 1] += 1
-    groups = 0
-    for c in range(cell_count):
-        if counts[c + 1] > 0:
-            groups += 1
-    group_cells = np.empty(groups, np.int32)
-    group_offsets = np.empty(groups + 1, np.int32)
-    group_offsets[0] = 0
-    g = 0
-    for c in range(cell_count):
-        if counts[c + 1] > 0:
-            group_cells[g] = c
-            g += 1
-            group_offsets[g] = group_offsets[g - 1] + counts[c + 1]
-        counts[c + 1] += counts[c]
-    order = np.empty(cells.size, np.int32)
-    for i in range(cells.size):
-        c = cells[i]
-        order[counts[c]] = i
-        counts[c] += 1
-    return order, group_cells, group_offsets
+    return by_rank(np.arange(cells.size, dtype=np.int32), cells, cell_count)
 
 
 @numba.njit(cache=True, inline="always")

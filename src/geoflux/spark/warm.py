@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from geoflux.balance.policy import Decision, Observed, Orders
+from geoflux.balance.policy import Decision, Observed, Orders, Policy
 from geoflux.balance.requests import Ask, Receiver
-from geoflux.balance.swarm_policy import SwarmPolicy
 from geoflux.balance.tuning import Tuning
 from geoflux.config import Config
 from geoflux.engine.engine import Engine, Manifest
@@ -139,11 +138,10 @@ def _registrations() -> list[dict[str, Any]]:
     return [{"op": "register", "id": name, **more} for name, more in shapes.items()]
 
 
-class _Restless(SwarmPolicy):
+class _Restless(Policy):
     """Closes a round in every epoch, asks, and cuts the first partition."""
 
-    def __init__(self) -> None:
-        super().__init__(Tuning(round_seconds=0.0))
+    tuning = Tuning()
 
     def orders(self, now: float, state: Mapping[str, Any]) -> Orders:
         return Orders(True, (Ask(0, (Receiver(1, 0.0),)),), (0, 0))
