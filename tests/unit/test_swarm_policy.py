@@ -96,6 +96,7 @@ def test_what_a_round_showed_is_told() -> None:
     assert told["costs"] == [9.0, 1.0]
     assert told["received"] == [100.0, 100.0]
     assert told["asked"] == [0]
+    assert decision.reason == "rebalance: the busiest slot costs 1.80x the mean; asked 0"
 
 
 def test_busy_seconds_are_those_of_all_epochs_of_the_round() -> None:

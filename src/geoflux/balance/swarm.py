@@ -114,14 +114,16 @@ def decide_round(
     """The decision when a round is closed at ``now``, and the state from now on."""
     costs = {report.slot: report.cost for report in reports}
     mean = fmean(costs.values()) if costs else 0.0
-    alarmed = (
-        tuning.alarm is not None and max(costs.values(), default=0) > (1 + tuning.alarm) * mean
-    )
-    pointer = state.pointer.after(throughput(reports), tuning, alarmed)
+    highest = max(costs.values(), default=0.0)
+    alarmed = tuning.alarm is not None and highest > (1 + tuning.alarm) * mean
+    rate = throughput(reports)
+    pointer = state.pointer.after(rate, tuning, alarmed)
     asks: tuple[Ask, ...] = ()
     if pointer.rebalancing:
         asks = paired(costs, dict(state.stuck), tuning, state.settled)
     reason = _reason(state.pointer, pointer)
+    if pointer.rebalancing and not state.pointer.after(rate, tuning).rebalancing:
+        reason = f"rebalance: the busiest slot costs {highest / mean:.2f}x the mean"
     if pointer.rebalancing:
         reason += f"; {_asked(asks)}"
     after = replace(
