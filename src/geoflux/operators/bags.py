@@ -138,9 +138,7 @@ class BagFiller:
         counts = np.empty(codes.size if self._counted else 0, np.int64)
         for group, sizes, some, often in self._pieces:
             _by_group(group, sizes, (some, often), places, (codes, counts))
-        if runs.size == 0 or runs.max() <= 1:
-            return Bag(starts, codes, counts, self._coded.values)
-        return _told_apart(starts, codes, counts, self._coded.values)
+        return _told_apart((starts, runs), codes, counts, self._coded.values)
 
 
 def regrouped(parts: Sequence[tuple[Bag | None, Where]], groups: int) -> Bag:
@@ -159,9 +157,7 @@ def regrouped(parts: Sequence[tuple[Bag | None, Where]], groups: int) -> Bag:
     counts = np.empty(codes.size if any(bag.counts.size for bag, _ in known) else 0, np.int64)
     for (bag, where), now in zip(known, moved, strict=True):
         _put(where, (bag.offsets, bag.codes, bag.counts), now, places, codes, counts)
-    if runs.size == 0 or runs.max() <= 1:
-        return Bag(starts, codes, counts, values)
-    return _told_apart(starts, codes, counts, values)
+    return _told_apart((starts, runs), codes, counts, values)
 
 
 def of_one_kind(dictionaries: list[pa.Array]) -> list[pa.Array]:
@@ -183,8 +179,14 @@ def _together(dictionaries: list[pa.Array]) -> tuple[pa.Array, list[IntArray]]:
     return encoded.dictionary, [stay, *np.split(codes[ends[0] :], ends[1:-1] - ends[0])]
 
 
-def _told_apart(starts: Counts, codes: Any, counts: Any, values: pa.Array) -> Bag:
-    """Equal codes of a group become one, by a mark per code: no table has to be searched."""
+def _told_apart(
+    groups: tuple[Counts, IntArray], codes: Any, counts: Any, values: pa.Array
+) -> Bag:  # fmt: skip
+    """Equal codes of a group become one, by a mark per code: no table has to be searched.
+    ``groups`` says where each begins and how many parts it came in; those of a part differ."""
+    starts, parts = groups
+    if parts.max(initial=0) <= 1:
+        return Bag(starts, codes, counts, values)
     offsets = np.zeros(starts.size, np.int64)
     _distinct(starts, codes, counts, np.full(len(values), -1, np.int32), offsets)
     found = int(offsets[-1])
