@@ -1,8 +1,9 @@
 """Publish/subscribe: every event to every standing query whose area it lies in.
 
-A partition's state is a base layer (a mapped segment with its index), a small layer of what came
-since, and the numbers of what ended since. When the changes outgrow the base, the slot writes a
-new base. The operator never knows who owns what: it is given a partition and references.
+A partition's state is a few base layers (mapped segments with their index), each much larger than
+the next, a small layer of what came since, and the numbers of what ended since. When changes
+outgrow the bases, the slot writes a new one. The operator never knows who owns what: it is given a
+partition and references.
 """
 
 from __future__ import annotations
@@ -83,18 +84,21 @@ class PubSub:
         """Make a partition's state ready; rewrites it where that pays."""
         delta = joined([self._delta(ref, partition) for ref in refs if ref.kind == "delta"])
         bases = [ref for ref in refs if ref.kind == "base"]
-        own = len(bases) == 1 and bases[0].partition == partition.id
-        foreign = any(ref.partition != partition.id for ref in refs)
-        base = Layer.open(self._store, bases[0].segment) if own else None
-        changes = len(delta.rows) + delta.ended.size
-        if changes > max(_SMALL, (len(base) if base else 0) // 8) or (foreign and refs):
+        if any(ref.partition != partition.id for ref in refs):
             return self._rebased(partition, bases, delta)
+        layers = [Layer.open(self._store, ref.segment) for ref in bases]
+        held = sum(len(layer) for layer in layers)
+        few = max(_SMALL, held // 8)
+        if delta.ended.size > few:
+            return self._rebased(partition, bases, delta)
+        if len(delta.rows) > few:
+            return self._layered(partition, list(zip(bases, layers, strict=True)), delta)
         if len(refs) > _FOLD_AFTER:
             name = unique_name("state", f"delta-p{partition.id}")
             write_folded(self._store, name, partition.id, delta)
             folded = Ref("delta", name, partition.id)
-            return self._composed(partition, base, delta, (*bases, folded), (name,))
-        return self._composed(partition, base, delta, refs, ())
+            return self._composed(partition, layers, delta, (*bases, folded), (name,))
+        return self._composed(partition, layers, delta, refs, ())
 
     def process(
         self, state: PartitionState, ready: SortedEvents, sink: MatchSink,
@@ -137,6 +141,7 @@ class PubSub:
         return rows.filter(pa.array(queries.touching(rows, self._grid, partition)))
 
     def _rebased(self, partition: Partition, bases: list[Ref], delta: Delta) -> PartitionState:
+        """Everything as one layer."""
         rows = [delta.rows]
         for ref in bases:
             old = Layer.open(self._store, ref.segment).rows
@@ -144,24 +149,56 @@ class PubSub:
         alive = once(pa.concat_tables(rows), delta.ended)
         if len(alive) == 0:
             return PartitionState(partition, (), (), 0)
-        layer = Layer.build(alive, self._grid, partition)
+        ref, layer = self._written(partition, alive)
+        return self._composed(
+            partition,
+            [layer],
+            Delta(queries.no_queries(), np.empty(0, np.int64)),
+            (ref,),
+            (ref.segment,),
+        )
+
+    def _layered(
+        self, partition: Partition, bases: list[tuple[Ref, Layer]], delta: Delta
+    ) -> PartitionState:
+        """What came since as a layer of its own, together with layers that are not much larger:
+        each query is written anew a few times only, however many come in a row."""
+        rows, size = [delta.rows], len(delta.rows)
+        while bases and len(bases[-1][1]) <= 2 * size:
+            _, layer = bases.pop()
+            rows.append(layer.rows)
+            size += len(layer)
+        alive = once(pa.concat_tables(rows), delta.ended)
+        refs, layers, written = [r for r, _ in bases], [layer for _, layer in bases], []
+        if len(alive):
+            ref, layer = self._written(partition, alive)
+            refs.append(ref)
+            layers.append(layer)
+            written.append(ref.segment)
+        left = Delta(queries.no_queries(), delta.ended if bases else delta.ended[:0])
+        if left.ended.size:
+            name = unique_name("state", f"delta-p{partition.id}")
+            write_folded(self._store, name, partition.id, left)
+            refs.append(Ref("delta", name, partition.id))
+            written.append(name)
+        return self._composed(partition, layers, left, tuple(refs), tuple(written))
+
+    def _written(self, partition: Partition, rows: pa.Table) -> tuple[Ref, Layer]:
+        layer = Layer.build(rows, self._grid, partition)
         name = unique_name("state", f"base-p{partition.id}")
         layer.write(self._store, name, {"kind": "base", "partition": partition.id})
-        opened = Layer.open(self._store, name)
-        refs = (Ref("base", name, partition.id),)
-        nothing = Delta(queries.no_queries(), np.empty(0, np.int64))
-        return self._composed(partition, opened, nothing, refs, (name,))
+        return Ref("base", name, partition.id), Layer.open(self._store, name)
 
     def _composed(
-        self, partition: Partition, base: Layer | None, delta: Delta,
+        self, partition: Partition, layers: list[Layer], delta: Delta,
         refs: tuple[Ref, ...], written: tuple[str, ...],
     ) -> PartitionState:  # fmt: skip
         matchers: list[tuple[LayerMatcher, Mask | None]] = []
         count = 0
-        if base is not None:
-            alive = _alive(queries.numeric(base.rows, "number"), delta.ended)
-            matchers.append((LayerMatcher(base, self._grid), alive))
-            count += len(base) if alive is None else int(alive.sum())
+        for layer in layers:
+            alive = _alive(queries.numeric(layer.rows, "number"), delta.ended)
+            matchers.append((LayerMatcher(layer, self._grid), alive))
+            count += len(layer) if alive is None else int(alive.sum())
         if len(delta.rows):
             recent = Layer.build(delta.rows, self._grid, partition)
             matchers.append((LayerMatcher(recent, self._grid), None))

@@ -1,0 +1,120 @@
+"""A partition's layers through bursts of registrations and terminations, against a plain set."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from itertools import pairwise
+from random import Random
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from geoflux.operators.deltas import Delta, write_folded
+from geoflux.operators.events import Events
+from geoflux.operators.matching import SortedEvents
+from geoflux.operators.pubsub import MatchSink, PartitionState, PubSub
+from geoflux.operators.queries import QUERY_SCHEMA
+from geoflux.plan.plan import Partition
+from geoflux.spatial.grid import Grid
+from geoflux.spatial.space import IntArray, Space
+from geoflux.state.refs import Ref
+from geoflux.state.segments import unique_name
+from geoflux.state.store import Store
+
+GRID = Grid(Space("plane", 0.0, 0.0, 8.0, 8.0), 8, 8)
+WHOLE = Partition(1, 0, 0, 8, 8, slot=0)
+POINT = (3.5, 3.5)
+
+
+def boxes(numbers: range) -> pa.Table:
+    """Queries of which two in three hold :data:`POINT`."""
+    low = np.array([0.0 if n % 3 else 4.0 for n in numbers])
+    columns = {
+        "number": np.array(numbers, np.int64), "id": pa.array([str(n) for n in numbers]),
+        "kind": np.zeros(len(numbers), np.uint8), "x0": low, "y0": low, "x1": low + 4, "y1": low + 4,
+    }  # fmt: skip
+    arrays = [
+        pa.array(columns[f.name]) if f.name in columns else pa.nulls(len(numbers), f.type)
+        for f in QUERY_SCHEMA
+    ]
+    return pa.Table.from_arrays(arrays, schema=QUERY_SCHEMA)
+
+
+class Told(MatchSink):
+    """Matches per query, over all layers."""
+
+    def __init__(self) -> None:
+        self.found: Counter[int] = Counter()
+
+    def pairs(self, query_ids: pa.Array, query: IntArray, events: Events, event: IntArray) -> None:
+        raise AssertionError("matches are counted")
+
+    def counts(self, query_ids: pa.Array, counts: npt.NDArray[np.int64]) -> None:
+        self.found.update({int(query_ids[i].as_py()): int(counts[i]) for i in counts.nonzero()[0]})
+
+
+def matched(operator: PubSub, state: PartitionState) -> Counter[int]:
+    x, y = (np.array([at]) for at in POINT)
+    events = Events(x, y, np.zeros(1, np.int64), None, {})
+    told = Told()
+    operator.process(state, SortedEvents.of(events, GRID, WHOLE), told)
+    return told.found
+
+
+@settings(max_examples=60, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.floats(0, 0.5)), min_size=1, max_size=25),
+    st.sampled_from([0, 5, 40]), st.sampled_from([3, 16]), st.randoms(use_true_random=False),
+)  # fmt: skip
+def test_layers_hold_each_living_query_once_and_are_few(
+    steps: list[tuple[int, float]], small: int, fold_after: int, draw: Random
+) -> None:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("geoflux.operators.pubsub._SMALL", small)
+        patch.setattr("geoflux.operators.pubsub._FOLD_AFTER", fold_after)
+        store, living, last = Store(folder), set[int](), 0
+        refs: tuple[Ref, ...] = ()
+        operator = PubSub(GRID, store, counting=True)
+        for came, share in steps:
+            ended = {n for n in living if draw.random() < share}
+            rows = boxes(range(last, last + came))
+            living = (living - ended) | set(range(last, last + came))
+            last += came
+            name = unique_name("state", "delta")
+            write_folded(store, name, WHOLE.id, Delta(rows, np.array(sorted(ended), np.int64)))
+            state = operator.open(WHOLE, (*refs, Ref("delta", name, WHOLE.id)))
+            refs = state.refs
+            assert state.queries == len(living)
+            assert matched(operator, state) == Counter(n for n in living if n % 3)
+            reopened = operator.open(WHOLE, refs)
+            assert matched(operator, reopened) == matched(operator, state)
+            bases = sum(ref.kind == "base" for ref in refs)
+            sizes = [len(matcher.layer) for matcher, _ in state.matchers[:bases]]
+            assert all(2 * less < large for large, less in pairwise(sizes))
+
+
+def test_a_burst_is_written_a_few_times_only() -> None:
+    """Forty batches of a thousand queries: rebuilding everything each time would write half a
+    million rows."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("geoflux.operators.pubsub._SMALL", 0)
+        store, written = Store(folder), 0
+        refs: tuple[Ref, ...] = ()
+        operator = PubSub(GRID, store, counting=True)
+        for step in range(40):
+            name = unique_name("state", "delta")
+            rows = boxes(range(1000 * step, 1000 * (step + 1)))
+            write_folded(store, name, WHOLE.id, Delta(rows, np.empty(0, np.int64)))
+            state = operator.open(WHOLE, (*refs, Ref("delta", name, WHOLE.id)))
+            made = {ref.segment for ref in state.refs} - {ref.segment for ref in refs}
+            refs = state.refs
+            for matcher, _ in state.matchers:
+                if made and matcher.layer.rows.column("number")[-1].as_py() == 1000 * step + 999:
+                    written += len(matcher.layer)
+        assert state.queries == 40_000
+        assert written <= 40_000 * 5
