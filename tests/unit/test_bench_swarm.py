@@ -9,22 +9,22 @@ import pytest
 from rich.console import Console
 
 from geoflux.bench import swarm
-from geoflux.bench.emulated import Seen, capability, latency_ratio
+from geoflux.bench.emulated import Seen, attainable, capability, latency_ratio, mean_latency
 from geoflux.bench.swarm_scenarios import Sizes, hotspots
 
-TINY = Sizes((500,), 600, 8, 600, 12, 400, 300, 100, 0, 0)
+TINY = Sizes((500,), 600, 8, 600, 12, 400, 300, 600, 100, 0, 0, 0)
 
 
 def epoch(*busy: float, events: int = 100) -> Seen:
-    return Seen(events, 10, busy, busy, 0.0, 0, 2, "")
+    return Seen(events, 10, busy, busy, (0,) * len(busy), 0.0, 0, 2, "")
 
 
 def test_every_figure_that_needs_no_spark_is_there_and_drawn(tmp_path: Path) -> None:
     result = swarm.run_benchmark(Console(quiet=True), True, figures=tmp_path, sizes=TINY)
     assert set(swarm.BARS) - set(result) == {"wall_clock_vs_history"}
     assert result["hotspot_units_of_work_vs_history"] > 0
-    drawn = sorted(path.name for path in tmp_path.iterdir())
-    assert drawn == ["figure-6-5a.svg", "figure-6-5b.svg", "figure-6-8.svg"]
+    drawn = {path.stem.removeprefix("figure-") for path in tmp_path.iterdir()}
+    assert drawn == {"6-5a", "6-5b", "6-8", "6-12", "6-13"}
     for path in tmp_path.iterdir():
         assert ElementTree.parse(path).getroot().tag.endswith("svg")
 
@@ -34,10 +34,23 @@ def test_an_epoch_costs_what_its_busiest_slot_takes() -> None:
     assert epoch(1.0, 3.0).imbalance == pytest.approx(1.5)
 
 
-def test_latency_is_compared_at_the_rate_that_fills_the_slower_plan_to_nine_tenths() -> None:
-    slow, fast = [epoch(1.0, 3.0)], [epoch(1.0, 1.0)]
-    assert latency_ratio(slow, fast) == pytest.approx((1 - 0.3) / (1 - 0.9))
+def test_latency_is_compared_at_nine_tenths_of_what_the_slower_plan_can_carry() -> None:
+    slow, fast = [epoch(1.0, 3.0)] * 100, [epoch(1.0, 1.0)] * 100
+    assert latency_ratio(slow, fast) == pytest.approx((1 - 0.3) / (1 - 0.9), rel=0.02)
     assert latency_ratio(slow, slow) == 1.0
+
+
+def test_whoever_is_overloaded_for_a_while_delays_what_comes_later() -> None:
+    calm, rush = [0.5] * 40, [3.0] * 10
+    waits = mean_latency([*calm, *rush, *calm], 1.0)
+    assert waits > 5 * (40 * mean_latency(calm, 1.0) * 2 + 10 * 2.0) / 90
+    assert mean_latency([*calm, *calm], 1.0) == pytest.approx(mean_latency(calm, 1.0), rel=0.01)
+
+
+def test_no_plan_can_do_better_than_to_share_the_same_work_evenly() -> None:
+    shared = attainable([epoch(1.0, 3.0), epoch(2.0, 2.0)])
+    assert [e.busy for e in shared] == [(2.0, 2.0), (2.0, 2.0)]
+    assert capability(shared) == pytest.approx(200 / 4.0)
 
 
 def test_the_five_scenarios_share_what_the_document_says() -> None:

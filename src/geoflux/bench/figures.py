@@ -119,7 +119,7 @@ def draw_pairs(path: Path, words: Words, pairs: Sequence[Pair]) -> Path:
                 (place + 0.19, pair.published, "grey", "published"),
             )
             for y, value, colour, label in bars:
-                shown = "not given in the text" if value is None else f"{value:.3g}"
+                shown = "not given in the text" if value is None else _exact(value)
                 axes.barh(
                     y, (value or left) - left, 0.34, left, color=_HEX[colour],
                     alpha=1.0 if colour == "blue" else 0.55, label=None if place else label,
@@ -151,6 +151,15 @@ def _short(value: float) -> str:
         if abs(value) >= size:
             return f"{value / size:.4g} {prefix}"
     return f"{value:.4g}"
+
+
+def _exact(value: float) -> str:
+    """A number beside its bar.
+
+    >>> _exact(0.0123), _exact(1327.4)
+    ('0.0123', '1,327')
+    """
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def _power_below(value: float) -> int:

@@ -1,4 +1,4 @@
-"""What `geoflux bench swarm` runs: strategies, the day-and-night stream, five hotspots, taxis.
+"""What `geoflux bench swarm` runs: strategies, the day-and-night stream, five hotspots.
 
 After the dissertation (004), section 6.3: people in the cities of the contiguous United States,
 tweets by day and by night; hotspots are squares of 15 % of the side, lower left and upper right,
@@ -9,12 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from geoflux.bench.emulated import EPOCH_SECONDS
 from geoflux.config import Config
@@ -29,8 +24,7 @@ STRATEGIES: Mapping[str, Mapping[str, Any]] = {
 }
 """``published`` is SWARM to the letter, ``swarm`` with what geoflux adds."""
 _BOUNDS = [-125.0, 24.0, -66.0, 50.0]
-_LOWER_LEFT, _UPPER_RIGHT = [0.02, 0.05], [0.83, 0.80]
-_TAXI_BOUNDS = [-123.2, 37.0, -121.2, 38.5]
+LOWER_LEFT, _UPPER_RIGHT = [0.02, 0.05], [0.83, 0.80]
 
 
 @dataclass(frozen=True)
@@ -46,16 +40,19 @@ class Sizes:
     epochs: int
     queries: int
     spot_queries: int
+    taxi_events: int
+    """Events of an epoch of taxis."""
     taxi_queries: int
     wall_events: int
     wall_queries: int
+    wall_spot_queries: int
 
 
 FULL = Sizes(
-    (250_000, 500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000), 200_000, 24,
-    150_000, 96, 1_000_000, 1_000_000, 300_000, 12_000_000, 500_000,
+    (250_000, 500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000), 300_000, 24,
+    150_000, 96, 1_000_000, 1_000_000, 150_000, 1_000_000, 20_000_000, 500_000, 2_000_000,
 )  # fmt: skip
-QUICK = Sizes((200_000,), 50_000, 12, 50_000, 24, 100_000, 100_000, 50_000, 0, 0)
+QUICK = Sizes((200_000,), 50_000, 12, 50_000, 24, 100_000, 100_000, 20_000, 50_000, 0, 0, 0)
 
 
 def spot(at: list[float], start: float, stop: float, peak: float, **more: Any) -> dict[str, Any]:
@@ -67,19 +64,19 @@ def hotspots(queries: int) -> dict[str, list[dict[str, Any]]]:
     """The five scenarios of figures 6.6 to 6.10; each has these many queries altogether."""
     two = queries // 2
     return {
-        "uniform_normal": [spot(_LOWER_LEFT, 0.25, 0.85, 0.4, queries=queries)],
+        "uniform_normal": [spot(LOWER_LEFT, 0.25, 0.85, 0.4, queries=queries)],
         "normal_normal": [
-            spot(_LOWER_LEFT, 0.25, 0.85, 0.4, inside="normal", queries=queries)
+            spot(LOWER_LEFT, 0.25, 0.85, 0.4, inside="normal", queries=queries)
         ],
         "uniform_step": [
-            spot(_LOWER_LEFT, 0.25, 0.85, 0.4, intensity="step", queries=queries)
+            spot(LOWER_LEFT, 0.25, 0.85, 0.4, intensity="step", queries=queries)
         ],
         "two_overlapping": [
-            spot(_LOWER_LEFT, 0.25, 0.70, 0.2, queries=two),
+            spot(LOWER_LEFT, 0.25, 0.70, 0.2, queries=two),
             spot(_UPPER_RIGHT, 0.40, 0.85, 0.2, queries=two),
         ],
         "two_in_sequence": [
-            spot(_LOWER_LEFT, 0.25, 0.55, 0.2, queries=two),
+            spot(LOWER_LEFT, 0.25, 0.55, 0.2, queries=two),
             spot(_UPPER_RIGHT, 0.55, 0.85, 0.2, queries=two),
         ],
     }  # fmt: skip
@@ -95,6 +92,7 @@ def during(spots: list[dict[str, Any]], epochs: int) -> slice:
 def simulated(
     strategy: str, queries: int, events: int, epochs: int,
     spots: list[dict[str, Any]] | None = None, days: float = 0.5, slots: int = SLOTS,
+    swarm: Mapping[str, Any] | None = None,
 ) -> Config:  # fmt: skip
     """A run of the simulator over so many days; with 0 the load never changes."""
     length = epochs * EPOCH_SECONDS
@@ -107,49 +105,8 @@ def simulated(
                 "query_rate": 0, "time_speed": days * 86_400 / length, "hotspots": spots or [],
             },
             "engine": {"slots": slots, "epoch_events": events, **chosen["engine"]},
-            "swarm": chosen.get("swarm", {}),
+            "swarm": {**chosen.get("swarm", {}), **(swarm or {})},
             "output": {"matches": "counts"},
             "run": {"duration": f"{length}s"},
         }
     )  # fmt: skip
-
-
-def taxis(
-    strategy: str, data: Path, folder: Path, sizes: Sizes
-) -> Config:  # fmt: skip
-    """Positions of taxis from a Parquet file with ``ts``, ``lon``, ``lat``; queries lie where the
-    taxis were in the beginning of it."""
-    control = folder / "taxi-queries.parquet"
-    if not control.exists():
-        _write_taxi_queries(data, control, sizes.taxi_queries)
-    chosen = STRATEGIES[strategy]
-    return Config.from_dict(
-        {
-            "space": {"bounds": _TAXI_BOUNDS, "grid": [1000, 1000]},
-            "source": {"kind": "files", "path": str(data), "id": "@position", "time": "ts"},
-            "control": {"path": str(control)},
-            "engine": {"slots": SLOTS, "epoch_events": sizes.events, **chosen["engine"]},
-            "swarm": chosen.get("swarm", {}),
-            "output": {"matches": "counts"},
-        }
-    )
-
-
-def _write_taxi_queries(data: Path, path: Path, count: int) -> None:
-    head = next(pq.ParquetFile(data).iter_batches(2_000_000, columns=["lon", "lat"]))
-    lon, lat = head.column("lon").to_numpy(), head.column("lat").to_numpy()
-    west, south, east, north = _TAXI_BOUNDS
-    inside = np.flatnonzero((lon > west) & (lon < east) & (lat > south) & (lat < north))
-    draw = np.random.default_rng(5)
-    at = draw.choice(inside, count)
-    wide, high = 0.0008 * (east - west), 0.0008 * (north - south)
-    x = lon[at] + 4 * wide * draw.standard_normal(count)
-    y = lat[at] + 4 * high * draw.standard_normal(count)
-    shape = pa.StructArray.from_arrays(
-        [pa.array(["rectangle"] * count), pa.array(np.maximum(x - wide, west)),
-         pa.array(np.maximum(y - high, south)), pa.array(np.minimum(x + wide, east)),
-         pa.array(np.minimum(y + high, north))],
-        names=["type", "west", "south", "east", "north"],
-    )  # fmt: skip
-    ids = pa.array([f"t{i}" for i in range(count)])
-    pq.write_table(pa.table({"op": ["register"] * count, "id": ids, "shape": shape}), path)

@@ -32,13 +32,12 @@ _START, _STOP = 0.3, 1.0
 
 def wall_clock(console: Console, sizes: scenes.Sizes, folder: Path) -> dict[str, Any]:
     """Seconds per epoch during the hotspot, and the ratio."""
-    spots = [
-        scenes.spot([0.02, 0.05], _START, _STOP, 0.4, intensity="step", queries=sizes.wall_queries)
-    ]
+    at, queries = scenes.LOWER_LEFT, sizes.wall_spot_queries
+    spots = [scenes.spot(at, _START, _STOP, 0.4, intensity="step", queries=queries)]
     events = sizes.wall_events // _EPOCHS
     base = scenes.simulated("history", sizes.wall_queries, events, _EPOCHS, spots, days=0.1)
     console.print(
-        f"[dim]writing {sizes.wall_events:,} events and {2 * sizes.wall_queries:,} queries"
+        f"[dim]writing {sizes.wall_events:,} events and {sizes.wall_queries + queries:,} queries"
     )
     _write(folder / "wall", base)
     session = build_session(_config("history", base, folder / "wall").engine)
@@ -72,8 +71,11 @@ def _write(folder: Path, config: Config) -> None:
         table = pa.concat_tables([batch.table for batch in source.read(piece)])
         pq.write_table(table, folder / "events" / f"part-{first:012d}.parquet")
     queries = StandingQueries(scenario)
-    count = config.simulate.queries
-    tables = [queries.registrations(0, count), queries.hotspot_registrations(0, 0, count)]
+    spot = config.simulate.hotspots[0].queries
+    tables = [
+        queries.registrations(0, config.simulate.queries),
+        queries.hotspot_registrations(0, 0, spot),
+    ]
     pq.write_table(pa.concat_tables(tables), folder / "queries.parquet")
 
 

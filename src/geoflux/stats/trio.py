@@ -114,12 +114,7 @@ class TrioStat:
     def answer(self, work: float) -> None:
         """Work that goes with queries rather than with events, such as writing their results;
         shared out by where queries begin."""
-        for axis in ("rows", "columns"):
-            part = self.along(axis)
-            begins = np.diff(part[:, k.Q], prepend=0.0) + part[:, k.Q_IN]
-            total = float(begins.sum())
-            if total > 0:
-                part[:, k.WORK_IN] += begins * (work / total)
+        k.answer(self.table, self.height, work)
 
     def register(self, ranges: CellRanges) -> None:
         """Queries that came; such as do not touch the partition are left out."""

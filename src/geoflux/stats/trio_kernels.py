@@ -68,6 +68,21 @@ def receive_cells(
 
 
 @numba.njit(cache=True)
+def answer(table: Any, height: int, work: float) -> None:
+    """Share work out over the queries, by the rows (and the columns) in which they begin."""
+    for first, last in ((0, height), (height, table.shape[0])):
+        total = table[last - 1, Q]
+        for i in range(first, last):
+            total += table[i, Q_IN]
+        if total <= 0.0:
+            continue
+        before, share = 0.0, work / total
+        for i in range(first, last):
+            table[i, WORK_IN] += (table[i, Q] - before + table[i, Q_IN]) * share
+            before = table[i, Q]
+
+
+@numba.njit(cache=True)
 def expire(table: Any, box: Any, columns: Any, rows: Any, counts: Any) -> None:
     """Count points that go; those outside the partition are somebody else's."""
     col0, row0, col1, row1 = box
