@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, median
@@ -27,6 +27,7 @@ from geoflux.bench.swarm_hotspots import measure_hotspots
 from geoflux.bench.swarm_overhead import overheads
 from geoflux.bench.swarm_taxis import measure_taxis
 from geoflux.bench.table import Bars
+from geoflux.errors import ConfigError
 
 BARS: Bars = {
     "capability_vs_history_mean": (">=", 3.0), "latency_vs_history_mean": (">=", 4.0),
@@ -39,22 +40,34 @@ _SLOT_MEMORY = 1 << 30
 """What the queries of a slot may take; `replicated` holds all of them in every slot."""
 
 
+PARTS = ("sweep", "hotspots", "constant", "taxis", "wall")
+"""Most of an hour altogether; each can be run by itself."""
+
+
 def run_benchmark(
     console: Console, quick: bool = False, data: Path | None = None, figures: Path = FOLDER,
-    sizes: scenes.Sizes | None = None,
+    sizes: scenes.Sizes | None = None, parts: Sequence[str] = PARTS,
 ) -> dict[str, Any]:  # fmt: skip
-    """Everything, one after the other; returns the figures by name. ``data`` is a Parquet file of
-    real positions (``ts``, ``lon``, ``lat``)."""
+    """Some parts, one after the other; returns the figures by name. ``data`` is a Parquet file of
+    real positions (``ts``, ``lon``, ``lat``), without which there are no taxis."""
+    unknown = set(parts) - set(PARTS)
+    if unknown:
+        raise ConfigError(
+            f"--only {', '.join(sorted(unknown))}: expected some of {', '.join(PARTS)}"
+        )
     folder = Path(tempfile.mkdtemp(prefix="geoflux-bench-"))
     chosen = sizes or (scenes.QUICK if quick else scenes.FULL)
     bench = Bench(console, chosen, folder, figures, {"quick": quick})
     try:
-        _sweep(bench)
-        measure_hotspots(bench)
-        _constant(bench)
-        if data is not None:
+        if "sweep" in parts:
+            _sweep(bench)
+        if "hotspots" in parts:
+            measure_hotspots(bench)
+        if "constant" in parts:
+            _constant(bench)
+        if "taxis" in parts and data is not None:
             measure_taxis(bench, data)
-        if bench.sizes.wall_events:
+        if "wall" in parts and bench.sizes.wall_events:
             from geoflux.bench.swarm_wall import wall_clock
 
             bench.result |= wall_clock(console, bench.sizes, folder)

@@ -220,12 +220,16 @@ def bench_swarm(
     data: Annotated[
         Path | None, typer.Option(help="Parquet file of real positions: ts, lon, lat.")
     ] = None,
+    only: Annotated[
+        str, typer.Option(help="Parts of it: sweep, hotspots, constant, taxis, wall.")
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """The plan follows the load: against static plans, on 22 emulated slots and by the clock."""
     from geoflux.bench import swarm
 
-    run = partial(swarm.run_benchmark, data=data)
+    parts = [part.strip() for part in only.split(",")] if only else swarm.PARTS
+    run = partial(swarm.run_benchmark, data=data, parts=parts)
     _benchmark("geoflux bench swarm", run, swarm.BARS, quick, as_json)
 
 
