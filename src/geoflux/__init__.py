@@ -16,7 +16,11 @@ About the events that a run retains, while it goes on or afterwards:
 
     geoflux.snapshot("out", {"where": "speed > 30", "aggregate": {"functions": ["count"]}}).rows
 
-These six names are all that is public here. They are loaded when first used: a worker imports
+Over a stateful operator, whose partitions move while it runs:
+
+    geoflux.run_operator(geoflux.WindowedGroupBy("car", "speed", "mean", rows=100), config, "out")
+
+These names are all that is public here. They are loaded when first used: a worker imports
 this package with every task and needs none of them.
 """
 
@@ -30,17 +34,27 @@ if TYPE_CHECKING:
     from geoflux.config import Config
     from geoflux.engine.snapshot_reader import Snapshots
     from geoflux.errors import GeofluxError
+    from geoflux.keyed_api import run_operator, verify_operator
+    from geoflux.operators.group_by import WindowedGroupBy
+    from geoflux.operators.keyed import Operator
 
 __version__ = "0.1.0"
-__all__ = ["Config", "GeofluxError", "Snapshots", "run", "snapshot", "verify"]
+__all__ = [
+    "Config", "GeofluxError", "Operator", "Snapshots", "WindowedGroupBy", "run", "run_operator",
+    "snapshot", "verify", "verify_operator",
+]  # fmt: skip
 
 _HOMES = {
     "Config": "geoflux.config",
     "GeofluxError": "geoflux.errors",
+    "Operator": "geoflux.operators.keyed",
     "Snapshots": "geoflux.engine.snapshot_reader",
+    "WindowedGroupBy": "geoflux.operators.group_by",
     "run": "geoflux.api",
+    "run_operator": "geoflux.keyed_api",
     "snapshot": "geoflux.api",
     "verify": "geoflux.api",
+    "verify_operator": "geoflux.keyed_api",
 }
 
 

@@ -48,7 +48,7 @@ from geoflux.workload import Scenario, SimulatedControl, Simulator
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_RUN = "run.json"
+RUN = "run.json"
 _FIXED = ("space", "source.kind", "source.path", "control.path", "engine.slots", "output.matches",
           "retention.columns", "simulate")  # fmt: skip
 _DEFAULT_SIMULATION_SECONDS = 30.0
@@ -85,7 +85,7 @@ def run(
 
     store = Store(str(out))
     config = _checked_lane(config, events is not None)
-    if store.exists(_RUN):
+    if store.exists(RUN):
         _check_same_run(config_of(out), config, store.root)
     if spark is None and events is None:
         warm_up()  # once for all workers: they find the kernels compiled
@@ -93,7 +93,7 @@ def run(
     try:
         if spark is None and events is None:
             warm_workers(session)
-        inputs = _opened_inputs(config, store, events)
+        inputs = opened_inputs(config, store, events)
         setting = Setting(config, store, inputs.schema, inputs.control, policy_of(config))
         engine = Engine.recovered(setting, lambda: first_plan(setting, inputs.events))
         rows = _rows(config, inputs, events, session)
@@ -122,8 +122,8 @@ def verify(out: str | Path, progress: Callable[[int, int], None] | None = None) 
     """Recompute a run's matches by brute force and compare."""
     store = Store(str(out))
     config = config_of(out)
-    noted = store.read_json(_RUN)
-    inputs = _noted_inputs(config, store, noted)
+    noted = store.read_json(RUN)
+    inputs = noted_inputs(config, store, noted)
     if noted["lane"] != "fast" and not config.output.record_input:
         raise StateError(
             f"{out} did not keep what it received, so it cannot be verified; run it with "
@@ -145,9 +145,9 @@ def snapshot(out: str | Path, query: Mapping[str, Any]) -> Answer:
 def config_of(out: str | Path) -> Config:
     """The settings that a run was started with."""
     store = Store(str(out))
-    if not store.exists(_RUN):
+    if not store.exists(RUN):
         raise StateError(f"{out} holds no run; give the directory that geoflux run wrote")
-    return Config.restored(store.read_json(_RUN)["config"])
+    return Config.restored(store.read_json(RUN)["config"])
 
 
 def _checked_lane(config: Config, has_frame: bool) -> Config:
@@ -182,13 +182,13 @@ def _rows(config: Config, inputs: Inputs, events: DataFrame | None, session: Spa
     return inputs.events
 
 
-def _opened_inputs(config: Config, store: Store, events: DataFrame | None) -> Inputs:
+def opened_inputs(config: Config, store: Store, events: DataFrame | None) -> Inputs:
     """The inputs of a new run, or those of the run that the directory holds."""
-    if store.exists(_RUN):
-        noted = store.read_json(_RUN)
-        inputs = _noted_inputs(config, store, noted)
+    if store.exists(RUN):
+        noted = store.read_json(RUN)
+        inputs = noted_inputs(config, store, noted)
         # Whoever asks the run later goes by the settings that it went on with.
-        store.write_json(_RUN, noted | {"config": config.as_dict()})
+        store.write_json(RUN, noted | {"config": config.as_dict()})
         return inputs
     lane = "fast"
     started = time.time()
@@ -205,11 +205,12 @@ def _opened_inputs(config: Config, store: Store, events: DataFrame | None) -> In
             lane = "general"
     schema = inputs.schema.serialize().to_pybytes().hex()
     noted = {"config": config.as_dict(), "started": started, "lane": lane, "schema": schema}
-    store.write_json(_RUN, noted)
+    store.write_json(RUN, noted)
     return inputs
 
 
-def _noted_inputs(config: Config, store: Store, noted: dict[str, Any]) -> Inputs:
+def noted_inputs(config: Config, store: Store, noted: dict[str, Any]) -> Inputs:
+    """The inputs of the run that the directory holds."""
     schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(noted["schema"])))
     if noted["lane"] == "dataframe":
         return Inputs(None, _control_files(config, store), schema)

@@ -126,6 +126,28 @@ class SwarmConfig:
 
 
 @dataclass(frozen=True)
+class FluxConfig:
+    """How a keyed operator (`geoflux.run_operator`) is partitioned, and kept balanced."""
+
+    partitions: int = setting(64, "Mini-partitions per slot: what can be moved.", between(1, 4096))
+    policy: str = setting(
+        "hybrid", "What is evened out by moving partitions: `load`, `memory`, `hybrid` (memory "
+        "where partitions are on disk, else load), or `static`: nothing.",
+        one_of("load", "memory", "hybrid", "static"))  # fmt: skip
+    budget: str = setting(
+        "", "Time after which a slot hands the rest of its rows back to the next epoch; empty: it "
+        "finishes what it has.", duration)  # fmt: skip
+    buffer: str = setting("64 MB", "As much may be handed back by a slot.", amount)
+    memory: str = setting(
+        "", "Memory of a slot for the states of its partitions; those beyond it are kept on disk "
+        "and take turns. Empty: no limit.", amount)  # fmt: skip
+    collect: str = setting("1s", "Busy time between two looks at the load, at least.", duration)
+    self_tuning: bool = setting(
+        True, "Whether that time grows by itself when moves do not bring what they promised."
+    )
+
+
+@dataclass(frozen=True)
 class RetentionConfig:
     """Which events are kept to be asked about later; with all limits empty, none."""
 
@@ -218,6 +240,7 @@ class Config:
     control: ControlConfig = field(default_factory=ControlConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
     swarm: SwarmConfig = field(default_factory=SwarmConfig)
+    flux: FluxConfig = field(default_factory=FluxConfig)
     retention: RetentionConfig = field(default_factory=RetentionConfig)
     output: OutputConfig = field(default_factory=OutputConfig)
     run: RunConfig = field(default_factory=RunConfig)

@@ -42,6 +42,11 @@ class StateError(GeofluxError, RuntimeError):
     """The run's directory does not hold what it should. Use a new directory, or restore it."""
 
 
+class OperatorError(GeofluxError, RuntimeError):
+    """An operator of the user's own failed, or gave what it had not promised. Nothing of the epoch
+    was committed; mend the operator and run again, it goes on there."""
+
+
 class IntegrityError(GeofluxError, AssertionError):
     """An invariant was broken (a row lost or doubled). Nothing was committed; report this."""
 

@@ -90,6 +90,16 @@ def test_the_hotspot_tutorial(tmp_path: Path) -> None:
     assert lines[-1].endswith(" matches: 0 missing, 0 duplicate, 0 wrong")
 
 
+@pytest.mark.spark
+@pytest.mark.timeout(200)
+def test_the_operator_tutorial(tmp_path: Path) -> None:
+    done = _run(tmp_path, "own_operator.py")
+    assert done.returncode == 0, done.stderr[-2000:]
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("20000 rows in ")
+    assert lines[-1] == "verified 178195 pairs: 0 missing, 0 unexpected"
+
+
 def test_the_replay_needs_a_path_and_says_so(tmp_path: Path) -> None:
     done = _run(tmp_path, "replay_parquet.py")
     assert done.returncode == 2

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from geoflux.balance.flux_loads import SiteReport
 from geoflux.balance.requests import Answer, Ask
 from geoflux.balance.tuning import Tuning
 from geoflux.plan import Change
@@ -31,6 +32,10 @@ class SlotLoad:
     cost: float | None = None
     received: float | None = None
     answer: Answer | None = None
+    site: SiteReport | None = None
+    """Of a keyed operator: what its partitions took in, and what they hold."""
+    load_seconds: float = 0.0
+    """Of the busy ones, those in which states were opened."""
 
 
 @dataclass(frozen=True)

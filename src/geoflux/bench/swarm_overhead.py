@@ -188,7 +188,7 @@ def _close(held: _Held, tuning: Tuning) -> list[tuple[float, float]]:
 
 def _indexed(task: EpochTask, plan: GridPlan) -> tuple[Any, ...]:
     """What the routing of events and of queries looks up."""
-    return plan.raster, plan.borders, replace(task, plan=plan).rank_of_place
+    return plan.raster, plan.borders, replace(task, plan=plan).addresses
 
 
 def _deciding(tuning: Tuning, plan: GridPlan, last: dict[str, Any], held: _Held) -> float:

@@ -37,7 +37,11 @@ def pack(events: Events, start: int, stop: int, runs: Sequence[Run]) -> bytes:
         arrays[_ID] = events.id.slice(start, stop - start)
     for name, column in events.columns.items():
         arrays[name] = column.slice(start, stop - start)
-    batch = pa.RecordBatch.from_pydict(arrays)
+    return pack_rows(pa.RecordBatch.from_pydict(arrays), runs)
+
+
+def pack_rows(batch: pa.RecordBatch, runs: Sequence[Run]) -> bytes:
+    """Rows that are in the order of the runs."""
     about = {"runs": json.dumps([[run.partition, run.rows] for run in runs])}
     sink = pa.BufferOutputStream()
     schema = batch.schema.with_metadata(about)

@@ -85,7 +85,7 @@ class Intake:
         names = set(table.schema.names)
         x = _floats(table, self.columns.x)
         y = _floats(table, self.columns.y)
-        time, time_known = _micros(table, self.columns.time, self.columns.time_unit)
+        time, time_known = micros_of(table, self.columns.time, self.columns.time_unit)
         ids, id_known = self._ids(table, batch.positions)
         verdict = np.zeros(count, np.uint8)
         lacking = self.columns.needed - names
@@ -119,19 +119,22 @@ class Intake:
             return pa.array(positions), None
         if self.columns.id not in table.schema.names:
             return pa.nulls(len(table), self.id_type), None
-        ids = _whole(table.column(self.columns.id))
+        ids = whole_array(table.column(self.columns.id))
         if ids.type != self.id_type:
             ids = _converted(ids, self.id_type)
         return ids, None if ids.null_count == 0 else pc.is_valid(ids).to_numpy(zero_copy_only=False)
 
     def _further(self, table: pa.Table) -> dict[str, pa.Array]:
         return {
-            name: _whole(table.column(name)) if name in table.schema.names else pa.nulls(len(table))
+            name: whole_array(table.column(name))
+            if name in table.schema.names
+            else pa.nulls(len(table))
             for name in self.wanted
         }
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
+def whole_array(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array; dictionaries as their values."""
     array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks)
@@ -144,7 +147,7 @@ def _floats(table: pa.Table, name: str) -> FloatArray:
     """A column as floats; what is no number becomes NaN."""
     if name not in table.schema.names:
         return np.full(len(table), np.nan)
-    values = _whole(table.column(name))
+    values = whole_array(table.column(name))
     kind = values.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         numbers = pd.to_numeric(pd.Series(values.to_numpy(zero_copy_only=False)), errors="coerce")
@@ -158,14 +161,14 @@ def _floats(table: pa.Table, name: str) -> FloatArray:
     return out
 
 
-def _micros(
+def micros_of(
     table: pa.Table, name: str, unit: str
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_] | None]:
     """A column as microseconds since 1970, and where it could be read (``None``: everywhere)."""
     nowhere = np.zeros(len(table), np.int64), np.zeros(len(table), np.bool_)
     if name not in table.schema.names:
         return nowhere
-    values = _whole(table.column(name))
+    values = whole_array(table.column(name))
     kind = values.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _parsed_times(values, _UNIT_MICROS[unit])

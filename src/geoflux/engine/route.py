@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from geoflux.engine.blobs import Run, pack
+from geoflux.engine.blobs import pack
 from geoflux.engine.source import RawBatch, Rejected, Slice
 from geoflux.engine.staging import stage_rejected, stage_table
 from geoflux.engine.task import EpochTask, RouteReport
 from geoflux.operators.events import Events
-from geoflux.operators.kernels import sort_by_cell
+from geoflux.state.store import Store
 
 REPORT = -1
 """Sequence number that marks a report among blobs."""
@@ -68,27 +68,17 @@ class _Router:
         self._rejected += rejected
         self._reasons.update(bad.code for bad in rejected)
         if task.record_input:
-            self._received_files.append(_record(task, batch.table))
+            self._received_files.append(record_rows(task.store, task.epoch, batch.table))
         if len(events) == 0:
             return
         self._note_times(events)
         place = task.plan.locate(
             task.grid.columns_of(events.x), task.grid.rows_of(events.y), positions
         )
-        rank = task.rank_of_place[place]
-        order, ranks, offsets = sort_by_cell(rank, len(task.plan.partitions))
-        place_of_rank = np.argsort(task.rank_of_place)
+        order, stretches = task.addresses.sorted(place)
         ordered = self._ordered(events, order)
-        owners = [task.plan.partitions[place_of_rank[r]] for r in ranks]
-        first = 0
-        while first < len(owners):
-            last = first
-            while last < len(owners) and owners[last].slot == owners[first].slot:
-                last += 1
-            runs = [Run(owners[k].id, int(offsets[k + 1] - offsets[k])) for k in range(first, last)]
-            blob = pack(ordered, int(offsets[first]), int(offsets[last]), runs)
-            yield Parcel(owners[first].slot, int(positions[0]), blob)
-            first = last
+        for slot, first, last, runs in stretches:
+            yield Parcel(slot, int(positions[0]), pack(ordered, first, last, runs))
 
     def _note_times(self, events: Events) -> None:
         first, last = int(events.time.min()), int(events.time.max())
@@ -121,7 +111,7 @@ class _Router:
         )  # fmt: skip
 
 
-def _record(task: EpochTask, table: pa.Table) -> str:
+def record_rows(store: Store, epoch: int, table: pa.Table) -> str:
     """Keep rows as they came, for a later verification."""
-    epochs = pa.array(np.full(len(table), task.epoch, np.int64))
-    return stage_table(task.store, "received", task.epoch, table.append_column("@epoch", epochs))
+    epochs = pa.array(np.full(len(table), epoch, np.int64))
+    return stage_table(store, "received", epoch, table.append_column("@epoch", epochs))

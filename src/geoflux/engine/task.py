@@ -8,17 +8,16 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from geoflux.balance.policy import Orders
 from geoflux.balance.tuning import Tuning
+from geoflux.engine.addressing import Addresses
 from geoflux.engine.intake import EventColumns, Intake
 from geoflux.engine.snapshots import View
 from geoflux.operators.clock import Clock
 from geoflux.plan import GridPlan, ReplicatedPlan
 from geoflux.spatial.grid import Grid
-from geoflux.spatial.space import IntArray
 from geoflux.state.refs import Ref
 from geoflux.state.store import Store
 
@@ -69,12 +68,9 @@ class EpochTask:
         return Intake(self.columns, self.grid.space, self.id_type, self.wanted)
 
     @cached_property
-    def rank_of_place(self) -> IntArray:
-        """Partitions in the order of their slots: the rank of each place."""
-        slots = np.array([p.slot for p in self.plan.partitions])
-        ranks = np.empty(slots.size, np.int32)
-        ranks[np.argsort(slots, kind="stable")] = np.arange(slots.size)
-        return ranks
+    def addresses(self) -> Addresses:
+        """Where events of each partition go."""
+        return Addresses.of(self.plan.partitions)
 
 
 @dataclass(frozen=True)

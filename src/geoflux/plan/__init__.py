@@ -5,17 +5,22 @@ from typing import Any
 
 from geoflux.plan.changes import Change, Merge, Move, Split, change_from_dict, change_to_dict
 from geoflux.plan.grid_plan import GridPlan
+from geoflux.plan.hash_plan import HashPlan, MiniPartition
+from geoflux.plan.hashing import stable_hash
 from geoflux.plan.plan import Overlaps, Partition, Plan
 from geoflux.plan.replicated import ReplicatedPlan
 
 __all__ = [
-    "Change", "GridPlan", "Merge", "Move", "Overlaps", "Partition", "Plan", "ReplicatedPlan",
-    "Split", "change_from_dict", "change_to_dict", "plan_from_dict",
+    "Change", "GridPlan", "HashPlan", "Merge", "MiniPartition", "Move", "Overlaps", "Partition",
+    "Plan", "ReplicatedPlan", "Split", "change_from_dict", "change_to_dict", "plan_from_dict",
+    "stable_hash",
 ]  # fmt: skip
 
 
-def plan_from_dict(values: Mapping[str, Any]) -> GridPlan | ReplicatedPlan:
-    """The plan that ``to_dict`` wrote, of whichever kind."""
+def plan_from_dict(values: Mapping[str, Any]) -> Any:
+    """The plan that ``to_dict`` wrote, of whichever kind; callers name the kinds they can use."""
     if values["kind"] == "replicated":
         return ReplicatedPlan.from_dict(values)
+    if values["kind"] == "hash":
+        return HashPlan.from_dict(values)
     return GridPlan.from_dict(values)

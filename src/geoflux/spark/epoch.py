@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +13,10 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
-from geoflux.engine.execute import execute
-from geoflux.engine.route import Parcel, route
+from geoflux.engine.route import Parcel
 from geoflux.engine.source import EventSource, RawBatch, Rejected, Slice
-from geoflux.engine.task import EpochTask, RouteReport, SlotReport
+from geoflux.engine.task import RouteReport
+from geoflux.engine.work import Task, columns_of, executed, report_of, routed
 from geoflux.spark.files import CORRUPT
 from geoflux.spark.warm import settle
 
@@ -40,11 +41,11 @@ Arrow = Iterator[pa.RecordBatch]
 class RouteSlices:
     """Routing in the fast lane: incoming rows are slices, read here."""
 
-    task: EpochTask
+    task: Task
     source: EventSource
 
     def __call__(self, rows: Arrow) -> Arrow:
-        columns = self.task.columns.needed | self.task.wanted
+        columns = columns_of(self.task)
 
         def pieces() -> Iterator[tuple[Slice, Iterator[RawBatch]]]:
             for batch in rows:
@@ -52,14 +53,14 @@ class RouteSlices:
                     piece = Slice(row["stream"], row["start"], row["stop"])
                     yield piece, self.source.read(piece, columns)
 
-        yield from _as_arrow(route(self.task, _task_number(), pieces()))
+        yield from _as_arrow(routed(self.task, _task_number(), pieces()))
 
 
 @dataclass(frozen=True)
 class RouteRows:
     """Routing in the general lane: incoming rows are events."""
 
-    task: EpochTask
+    task: Task
 
     def __call__(self, rows: Arrow) -> Arrow:
         number = _task_number()
@@ -72,14 +73,14 @@ class RouteRows:
                 yield RawBatch(table, positions, unreadable)
                 first += len(table)
 
-        yield from _as_arrow(route(self.task, number, [(None, batches())]))
+        yield from _as_arrow(routed(self.task, number, [(None, batches())]))
 
 
 @dataclass(frozen=True)
 class ExecuteSlot:
     """Execution: incoming rows are the parcels of one slot."""
 
-    task: EpochTask
+    task: Task
 
     def __call__(self, rows: Arrow) -> Arrow:
         parcels = (
@@ -87,9 +88,9 @@ class ExecuteSlot:
             for batch in rows
             for slot, sequence, blob in zip(*batch.columns, strict=True)
         )
-        report, routed = execute(self.task, _task_number(), parcels)
-        reports = [report.to_bytes(), *(r.to_bytes() for r in routed)]
-        kinds = [0] + [1] * len(routed)
+        report, told = executed(self.task, _task_number(), parcels)
+        reports = [report.to_bytes(), *(r.to_bytes() for r in told)]
+        kinds = [0] + [1] * len(told)
         yield pa.RecordBatch.from_arrays(
             [pa.array(kinds, pa.int32()), pa.array(reports, pa.binary())], schema=_REPORT_ARROW
         )
@@ -123,13 +124,13 @@ def _as_arrow(parcels: Iterator[Parcel]) -> Arrow:
 
 
 def run_job(
-    rows: DataFrame, task: EpochTask, router: Callable[[Arrow], Arrow]
-) -> tuple[list[SlotReport], list[RouteReport]]:
+    rows: DataFrame, task: Task, router: Callable[[Arrow], Arrow]
+) -> tuple[list[Any], list[RouteReport]]:
     """Run an epoch's two stages and bring the reports home."""
     parcels = rows.mapInArrow(_plain(router), _PARCEL)
     exchanged = parcels.repartitionById(task.plan.slots, "slot")
     reports = exchanged.mapInArrow(_plain(ExecuteSlot(task)), _REPORT).collect()
-    slots = [SlotReport.from_bytes(bytes(r["report"])) for r in reports if r["routed"] == 0]
+    slots = [report_of(task, bytes(r["report"])) for r in reports if r["routed"] == 0]
     routes = [RouteReport.from_bytes(bytes(r["report"])) for r in reports if r["routed"] == 1]
     return slots, routes
 

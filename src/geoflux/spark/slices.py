@@ -12,6 +12,7 @@ import os
 import pickle
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
@@ -64,9 +65,12 @@ class _Pieces(InputPartition):
 
 
 class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    def __init__(self, source: Positions, limit: int, tasks: int, beat: Beat) -> None:
+    def __init__(
+        self, source: Positions, limit: int, tasks: int, beat: Beat, pushback: Path | None
+    ) -> None:
         self._source = source
         self._limit = limit
+        self._pushback = pushback
         self._tasks = tasks
         self._closing = beat.closing is not None
         self._pulse = Pulse(beat)
@@ -77,7 +81,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"position": -1}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        return ReadMaxRows(self._limit)
+        return ReadMaxRows(self._most())
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._end = self._source.latest(0, None)
@@ -86,13 +90,19 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._closing:  # whatever came in the meantime is for the next run
             return self._pulse.quiet(start)
         first = max(int(start["position"]), 0)
-        rows = None if isinstance(limit, ReadAllAvailable) else self._limit
+        rows = None if isinstance(limit, ReadAllAvailable) else self._most()
         end = self._source.latest(first, rows)
         position = end if self._end is None else max(first, min(end, self._end))
         if position == start["position"]:
             return self._pulse.quiet(start)
         self._pulse.heard()
         return {"position": position}
+
+    def _most(self) -> int:
+        """Events of the next epoch: as many as the slots can take, where they say so."""
+        if self._pushback is None or not self._pushback.exists():
+            return self._limit
+        return min(self._limit, int(self._pushback.read_text()))
 
     def commit(self, end: Offset) -> None:
         """An epoch was run, perhaps for another source of the query that is not silent."""
@@ -124,18 +134,21 @@ class SliceSource(DataSource):
         return SCHEMA
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        source, beat = pickle.loads(base64.b64decode(self.options["source"]))
-        return _Reader(source, int(self.options["limit"]), int(self.options["tasks"]), beat)
+        source, beat, pushback = pickle.loads(base64.b64decode(self.options["source"]))
+        limit, tasks = int(self.options["limit"]), int(self.options["tasks"])
+        return _Reader(source, limit, tasks, beat, pushback)
 
 
 def slice_stream(
-    spark: SparkSession, source: Positions, limit: int, tasks: int, beat: Beat
-) -> DataFrame:
-    """A streaming DataFrame of the slices of a source."""
+    spark: SparkSession, source: Positions, limit: int, tasks: int, beat: Beat,
+    pushback: Path | None = None,
+) -> DataFrame:  # fmt: skip
+    """A streaming DataFrame of the slices of a source; a number in the file ``pushback`` lowers
+    the limit while it runs."""
     spark.dataSource.register(SliceSource)
     return (
         spark.readStream.format(NAME)
-        .option("source", base64.b64encode(pickle.dumps((source, beat))).decode())
+        .option("source", base64.b64encode(pickle.dumps((source, beat, pushback))).decode())
         .option("limit", str(limit))
         .option("tasks", str(tasks))
         .load()

@@ -7,6 +7,7 @@ one more epoch without events, in a query of its own: only then is it known that
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -14,10 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
+from geoflux import errors
 from geoflux.engine.engine import Engine, Manifest
+from geoflux.engine.keyed_engine import KeyedEngine
 from geoflux.engine.source import EventSource
 from geoflux.errors import GeofluxError
 from geoflux.spark.epoch import RouteRows, RouteSlices, run_job
@@ -28,6 +31,8 @@ from geoflux.state.store import Store
 
 _POLL_SECONDS = 0.1
 _CLOSINGS = 3
+_PUSHBACK = "epoch_events"
+"""The file that tells the source how many events the next epoch may have."""
 
 
 class _Stopping(Exception):
@@ -69,7 +74,7 @@ class EpochStream:
     """
 
     def __init__(
-        self, spark: SparkSession, engine: Engine, store: Store,
+        self, spark: SparkSession, engine: Engine | KeyedEngine, store: Store,
         events: EventSource | DataFrame, listener: Listener | None = None,
     ) -> None:  # fmt: skip
         self._spark = spark
@@ -78,6 +83,7 @@ class EpochStream:
         self._events = events
         self._listener = listener or Listener()
         self._checkpoint = Path(store.path("checkpoint"))
+        self._pushback = Path(store.path(_PUSHBACK))
         self._lock = threading.Lock()
         self._asked = threading.Event()
         self._ending = False
@@ -90,18 +96,21 @@ class EpochStream:
         deadline or :meth:`stop`.
 
         A stream of the user's own may have had something new when it was to be closed. That is
-        taken in first; after a few times it is left open, for the next run to close.
+        taken in first; after a few times it is left open, for the next run to close. Rows that a
+        keyed operator has handed back are worked off, however many epochs that takes.
         """
         at_once = pace.drain and (not pace.paced or isinstance(self._events, DataFrame))
         beat = Beat(0.0 if at_once else pace.idle_seconds)
         ended = self._query(pace, beat, at_once or self._is_at_end())
         if ended and not at_once and not self._is_at_end():  # it was over, but more has come since
             ended = self._query(pace, beat, at_once)
-        for _ in range(_CLOSINGS):
+        closings = 0
+        while closings < _CLOSINGS or isinstance(self._engine, KeyedEngine):
             last = self._engine.last
             if not (pace.drain and ended and last is not None and self._engine.wants_closing()):
                 return
             ended = self._query(pace, Beat(closing=last + 1), at_once=True)
+            closings += 1
 
     def stop(self) -> None:
         """Ask the run to end after the epoch that is under way; from any thread."""
@@ -118,7 +127,7 @@ class EpochStream:
                     self._stop_between_epochs(query)
         except StreamingQueryException as error:
             if self._problem is None:
-                raise GeofluxError(f"the stream failed: {str(error).splitlines()[0]}") from error
+                raise _as_ours(str(error)) from error
         if self._problem is not None and not isinstance(self._problem, _Stopping):
             raise self._problem
         return (at_once or self._is_at_end()) and not (late or self._asked.is_set())
@@ -146,7 +155,9 @@ class EpochStream:
         if isinstance(self._events, DataFrame):
             return with_silence(self._events, beat)
         tasks = default_parallelism(self._spark)
-        return slice_stream(self._spark, self._events, pace.epoch_events, tasks, beat)
+        return slice_stream(
+            self._spark, self._events, pace.epoch_events, tasks, beat, self._pushback
+        )
 
     def _epoch(self, rows: DataFrame, epoch: int) -> None:
         try:
@@ -154,6 +165,9 @@ class EpochStream:
                 if self._ending or self._asked.is_set():
                     raise _Stopping
                 self._run_epoch(rows, epoch)
+        except PySparkException as error:  # told now: it cannot be asked once Spark has gone
+            self._problem = _as_ours(str(error))
+            raise
         except BaseException as error:
             self._problem = error
             raise
@@ -163,7 +177,7 @@ class EpochStream:
             if epoch != self._told:
                 self._tell_matches(self._engine.manifest(epoch))
             return
-        opened = self._engine.open(epoch, final=self._closes(rows, epoch))
+        opened: Any = self._engine.open(epoch, final=self._closes(rows, epoch))
         task = opened.task
         begun = time.time()
         if isinstance(self._events, DataFrame):
@@ -179,6 +193,8 @@ class EpochStream:
         about["job_seconds"] = time.time() - begun
         about["open_seconds"] = begun - opened.started
         manifest = self._engine.commit(opened, slots, routes, about)
+        if isinstance(self._engine, KeyedEngine):
+            self._store.write_bytes(_PUSHBACK, str(self._engine.epoch_events).encode())
         self._tell_matches(manifest)
         if self._listener.on_epoch is not None:
             self._listener.on_epoch(manifest)
@@ -194,7 +210,20 @@ class EpochStream:
         self._told = manifest["epoch"]
         if self._listener.on_matches is None:
             return
-        kinds = ("matches/", "counts/")
+        kinds = ("matches/", "counts/", "results/")
         files = [self._store.path(n) for n in manifest["files"] if n.startswith(kinds)]
         if files:
             self._listener.on_matches(self._spark.read.parquet(*files), manifest["epoch"])
+
+
+def _as_ours(text: str) -> GeofluxError:
+    r"""The error of ours that made a worker fail, out of what Spark tells of it.
+
+    >>> _as_ours("Job aborted\nTraceback\ngeoflux.errors.OperatorError: it broke\n\tat org")
+    OperatorError('it broke')
+    """
+    told = re.search(r"geoflux\.errors\.(\w+): (.*)", text)
+    if told is None:
+        return GeofluxError(f"the stream failed: {text.splitlines()[0]}")
+    kind: type[GeofluxError] = getattr(errors, told[1], GeofluxError)
+    return kind(told[2])

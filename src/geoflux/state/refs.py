@@ -19,9 +19,10 @@ class Ref(NamedTuple):
     ``base`` (rows with their index), ``part`` (the same, of a partition that was merged with
     another: some rows may be in both, so it is written anew before it is used), ``delta`` (rows
     that came, numbers that ended), ``windows`` (what matches came to, addressed to homes) or
-    ``stats`` (what its slot knows of its load)."""
+    ``stats`` (what its slot knows of its load); of a keyed operator ``state`` (saved whole),
+    ``journal`` (rows that came since) or ``carry`` (rows that were handed back)."""
 
-    kind: Literal["base", "part", "delta", "windows", "stats"]
+    kind: Literal["base", "part", "delta", "windows", "stats", "state", "journal", "carry"]
     segment: str
     partition: int
 

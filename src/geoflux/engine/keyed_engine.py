@@ -1,0 +1,267 @@
+"""The engine of a keyed operator: the same epochs as for standing queries, over hashed keys.
+
+Opened, worked on, committed; a crash anywhere replays the epoch. States and rows that were handed
+back are references in the manifest, so that moving a partition moves nothing but ownership.
+
+Invariant: received + carried in = processed + quarantined + carried out, in every epoch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from geoflux.balance.back_pressure import next_limit
+from geoflux.balance.flux_loads import SiteReport
+from geoflux.balance.policy import Decision, Observed, Policy, SlotLoad, Static
+from geoflux.engine.keyed_rows import KeyedIntake
+from geoflux.engine.keyed_task import Budget, Emulated, KeyedReport, KeyedTask
+from geoflux.engine.staging import publish, published_name, sweep
+from geoflux.engine.task import RouteReport
+from geoflux.errors import IntegrityError
+from geoflux.operators.keyed import Operator
+from geoflux.plan import HashPlan, change_to_dict
+from geoflux.state.epoch_log import EpochLog
+from geoflux.state.refs import Ref, StateMap
+from geoflux.state.store import Store
+
+Manifest = dict[str, Any]
+_NOT_SUMMED = ("result_files", "states", "carried", "sizes", "tuples", "spilled")
+
+
+@dataclass(frozen=True)
+class KeyedSetting:
+    """What a keyed engine runs with."""
+
+    store: Store
+    operator: Operator[Any]
+    intake: KeyedIntake
+    policy: Policy = field(default_factory=Static)
+    budgets: Mapping[int, Budget] = field(default_factory=dict)
+    record_input: bool = False
+    emulated: Emulated = field(default_factory=Emulated)
+    epoch_events: int = 1 << 40
+    """Events of an epoch at most."""
+    clock: Callable[[], float] = time.time
+
+
+@dataclass(frozen=True)
+class KeyedOpened:
+    """An epoch under way."""
+
+    task: KeyedTask
+    started: float
+
+
+class KeyedEngine:
+    """Epochs of a keyed operator, one after another, on a run's directory."""
+
+    def __init__(self, setting: KeyedSetting, plan: HashPlan) -> None:
+        self._setting = setting
+        self._log = EpochLog(setting.store)
+        self._plan = plan
+        self._states, self._carried = StateMap({}), StateMap({})
+        self._sizes: dict[int, int] = {}
+        self._turns: dict[int, int] = {}
+        self._spilled: frozenset[int] = frozenset()
+        self._policy_state: dict[str, Any] = {}
+        self._carried_rows = 0
+        self.epoch_events = setting.epoch_events
+        self._dropped: frozenset[str] = frozenset()
+        self.last: int | None = None
+
+    @classmethod
+    def recovered(cls, setting: KeyedSetting, first_plan: Callable[[], HashPlan]) -> KeyedEngine:
+        """The engine as its directory left it; ``first_plan`` is asked only in a new one."""
+        store, log = setting.store, EpochLog(setting.store)
+        last = log.last()
+        if last is None:
+            if not store.exists(_plan_name(1)):
+                store.write_json(_plan_name(1), first_plan().to_dict())
+            engine = cls(setting, HashPlan.from_dict(store.read_json(_plan_name(1))))
+        else:
+            manifest = log.manifest(last)
+            publish(store, manifest["files"])
+            plan = HashPlan.from_dict(store.read_json(_plan_name(manifest["next_plan"])))
+            engine = cls(setting, plan)
+            engine._take_over(manifest)
+        sweep(store, engine._segments())
+        return engine
+
+    def _take_over(self, manifest: Manifest) -> None:
+        self.last = manifest["epoch"]
+        self._states = StateMap.from_dict(manifest["states"])
+        self._carried = StateMap.from_dict(manifest["carried"])
+        self._sizes = {int(p): size for p, size in manifest["sizes"].items()}
+        self._turns = {int(p): epoch for p, epoch in manifest["turns"].items()}
+        self._spilled = frozenset(manifest["spilled"])
+        self._policy_state = manifest["policy"]
+        self._carried_rows = manifest["carried_out"]
+        self.epoch_events = min(manifest["next_epoch_events"], self._setting.epoch_events)
+
+    @property
+    def plan(self) -> HashPlan:
+        """The plan of the next epoch."""
+        return self._plan
+
+    def manifest(self, epoch: int) -> Manifest:
+        """What a committed epoch did."""
+        return self._log.manifest(epoch)
+
+    def is_committed(self, epoch: int) -> bool:
+        """Whether the epoch counts already."""
+        return self.last is not None and epoch <= self.last
+
+    def wants_closing(self) -> bool:
+        """Whether rows wait that no further event will bring to their turn."""
+        return self._carried_rows > 0
+
+    def open(self, epoch: int, final: bool = False) -> KeyedOpened:
+        """Fix what an epoch does; all of it follows from the last manifest."""
+        setting = self._setting
+        if self._log.intent(epoch) is None:
+            self._log.open(epoch, {"epoch": epoch, "plan": self._plan.version})
+        task = KeyedTask(
+            epoch, setting.store, self._plan, setting.operator, setting.intake, self._states.refs,
+            self._carried.refs, self._sizes, self._spilled, self._turns, setting.budgets,
+            record_input=setting.record_input, emulated=setting.emulated,
+        )  # fmt: skip
+        return KeyedOpened(task, setting.clock())
+
+    def commit(
+        self, opened: KeyedOpened, slots: Sequence[KeyedReport], routes: Sequence[RouteReport],
+        about: Mapping[str, Any] | None = None,
+    ) -> Manifest:  # fmt: skip
+        """Make an epoch count: check that nothing was lost, write the manifest, publish."""
+        epoch, before = opened.task.epoch, self._segments()
+        slots = sorted(slots, key=lambda slot: slot.slot)
+        counts = self._conserved(epoch, slots, routes)
+        for report in slots:
+            news = {int(p): tuple(Ref(*r) for r in refs) for p, refs in report.states.items()}
+            self._states = self._states.replaced(news)
+            self._sizes |= {int(p): size for p, size in report.sizes.items()}
+            self._turns |= {int(p): epoch for p, rows in report.tuples.items() if rows}
+        self._carried = StateMap(
+            {int(p): tuple(Ref(*r) for r in refs) for s in slots for p, refs in s.carried.items()}
+        )
+        self._spilled = frozenset(int(p) for report in slots for p in report.spilled)
+        self._carried_rows = counts["carried_out"]
+        self.epoch_events = next_limit(
+            self.epoch_events, self._setting.epoch_events, self._fullness(slots)
+        )
+        began = time.perf_counter()
+        decision = self._decide(epoch, slots)
+        manifest = {
+            **self._manifest(opened, slots, routes, decision), **counts,
+            "decide_seconds": time.perf_counter() - began, **(about or {}),
+        }  # fmt: skip
+        manifest["committed"] = self._setting.clock()
+        self._log.commit(epoch, manifest)
+        self.last = epoch
+        publish(self._setting.store, manifest["files"])
+        for name in self._dropped - self._segments():
+            self._setting.store.delete(name)
+        self._dropped = before - self._segments()
+        return manifest
+
+    def _fullness(self, slots: Sequence[KeyedReport]) -> float:
+        """How full the fullest buffer is."""
+        limits = {s.slot: self._setting.budgets.get(s.slot, Budget()).buffer_bytes for s in slots}
+        shares = (s.carried_bytes / max(limits[s.slot], 1) for s in slots)
+        return max(shares, default=0.0)
+
+    def _conserved(
+        self, epoch: int, slots: Sequence[KeyedReport], routes: Sequence[RouteReport]
+    ) -> dict[str, int]:
+        counts = {
+            "received": sum(r.received for r in routes), "carried_in": self._carried_rows,
+            "processed": sum(s.processed for s in slots),
+            "quarantined": sum(r.quarantined for r in routes),
+            "carried_out": sum(s.carried_rows for s in slots),
+        }  # fmt: skip
+        came = counts["received"] + counts["carried_in"]
+        went = counts["processed"] + counts["quarantined"] + counts["carried_out"]
+        if came != went:
+            raise IntegrityError(
+                f"epoch {epoch} had {came} rows but {went} are accounted for; nothing was committed"
+            )
+        return counts
+
+    def _decide(self, epoch: int, slots: Sequence[KeyedReport]) -> Decision:
+        loads = tuple(
+            SlotLoad(
+                s.slot, s.processed, 0, 0, s.busy_seconds, load_seconds=s.load_seconds,
+                site=self._site(s),
+            )
+            for s in slots
+        )  # fmt: skip
+        seen = Observed(epoch, self._setting.clock(), loads)
+        decision, self._policy_state = self._setting.policy.decide(
+            seen, self._plan, self._policy_state
+        )
+        for change in decision.changes:
+            self._plan = self._plan.apply(change)
+        if decision.changes:
+            self._setting.store.write_json(_plan_name(self._plan.version), self._plan.to_dict())
+        return decision
+
+    def _site(self, report: KeyedReport) -> SiteReport:
+        tuples, sizes, spilled = (
+            {int(p): number for p, number in told.items()}
+            for told in (report.tuples, report.sizes, report.spilled)
+        )
+        memory = self._setting.budgets.get(report.slot, Budget()).memory_bytes
+        return SiteReport(report.slot, 0.0, tuples, memory, sizes, spilled)
+
+    def _manifest(
+        self, opened: KeyedOpened, slots: Sequence[KeyedReport], routes: Sequence[RouteReport],
+        decision: Decision,
+    ) -> Manifest:  # fmt: skip
+        staged = [name for slot in slots for name in slot.result_files]
+        staged += [name for r in routes for name in (*r.quarantine_files, *r.received_files)]
+        reasons: Counter[str] = Counter()
+        for report in routes:
+            reasons.update(report.reasons)
+        return {
+            "epoch": opened.task.epoch,
+            "opened": opened.started,
+            "plan": opened.task.plan.version,
+            "next_plan": self._plan.version,
+            "states": self._states.to_dict(),
+            "carried": self._carried.to_dict(),
+            "sizes": {str(p): size for p, size in self._sizes.items()},
+            "turns": {str(p): epoch for p, epoch in self._turns.items()},
+            "spilled": sorted(self._spilled),
+            "next_epoch_events": self.epoch_events,
+            "policy": self._policy_state,
+            "decision": {
+                "reason": decision.reason,
+                "changes": [change_to_dict(change) for change in decision.changes],
+            },
+            "round": decision.round,
+            "files": [published_name(name) for name in staged],
+            "results": sum(s.results for s in slots),
+            "reasons": dict(reasons),
+            "slices": sorted(piece for r in routes for piece in r.slices),
+            "slots": [_summary(s) for s in slots],
+            "route_seconds": sum(r.seconds for r in routes),
+        }
+
+    def _segments(self) -> frozenset[str]:
+        return self._states.segments() | self._carried.segments()
+
+
+def _summary(report: KeyedReport) -> dict[str, Any]:
+    summary = asdict(report)
+    for name in _NOT_SUMMED:
+        del summary[name]
+    summary["partitions"] = len(report.sizes)
+    summary["spilled"] = len(report.spilled)
+    return summary
+
+
+def _plan_name(version: int) -> str:
+    return f"plans/{version:08d}.json"

@@ -1,0 +1,202 @@
+"""A keyed operator in a slot: rows in order, states taken and put back, the rest handed back.
+
+Runs inside a worker; knows nothing of Spark. A slot that has used up its time hands back what it
+did not get to, which is first in line in the next epoch: nobody waits for a slow slot. A slot
+whose partitions do not fit into its memory works on those that do, and then on the others in turn.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from geoflux.balance.residency import in_turn, spilled_now
+from geoflux.balance.skew_buffer import SkewBuffer
+from geoflux.engine.blobs import unpack
+from geoflux.engine.keyed_rows import read_rows, together, write_rows
+from geoflux.engine.keyed_states import dropped, put_back, saved, taken
+from geoflux.engine.keyed_task import Budget, KeyedReport, KeyedTask
+from geoflux.engine.route import REPORT, Parcel
+from geoflux.engine.staging import staged_name
+from geoflux.engine.task import RouteReport
+from geoflux.errors import OperatorError
+from geoflux.state.refs import Ref
+from geoflux.state.segments import unique_name
+
+_CHUNK = 4096
+"""Rows between two looks at the clock."""
+
+
+def execute(
+    task: KeyedTask, slot: int, parcels: Iterable[Parcel]
+) -> tuple[KeyedReport, list[RouteReport]]:
+    """Do a slot's work of one epoch; passes the routers' reports on."""
+    routed: list[RouteReport] = []
+    blobs: list[tuple[int, Any]] = []
+    for parcel in parcels:
+        if parcel.sequence == REPORT:
+            routed.append(RouteReport.from_bytes(bytes(parcel.blob)))
+        else:
+            blobs.append((parcel.sequence, parcel.blob))
+    return _Slot(task, slot, blobs).worked(), routed
+
+
+class _Slot:
+    def __init__(self, task: KeyedTask, slot: int, blobs: list[tuple[int, Any]]) -> None:
+        self._started = time.perf_counter()
+        self._task = task
+        self._slot = slot
+        self._budget = task.budgets.get(slot, Budget())
+        mine = [p.id for p in task.plan.partitions if p.slot == slot]
+        self._sizes = {p: task.sizes.get(p, 0) for p in mine}
+        self._waiting, self._bytes_in = self._inputs(mine, blobs)
+        self._per_row = {p: -(-t.nbytes // max(len(t), 1)) for p, t in self._waiting.items()}
+        self._left = sum(len(rows) * self._per_row[p] for p, rows in self._waiting.items())
+        self._spilled = spilled_now(self._sizes, task.spilled, self._budget.memory_bytes)
+        self._results: list[pa.Table] = []
+        self._changed: dict[int, tuple[tuple[Ref, ...], Any, pa.Table]] = {}
+        self._buffer = SkewBuffer[pa.Table](self._budget.buffer_bytes)
+        self._load_seconds = 0.0
+
+    def _inputs(
+        self, mine: list[int], blobs: list[tuple[int, Any]]
+    ) -> tuple[dict[int, pa.Table], int]:
+        """By partition what was handed back, and after it what is new, in order."""
+        pieces: dict[int, list[pa.Table]] = {
+            p: [read_rows(self._task.store, ref) for ref in self._task.carried.get(p, ())]
+            for p in mine
+        }
+        bytes_in = 0
+        for _, blob in sorted(blobs, key=lambda item: item[0]):
+            bytes_in += len(blob)
+            batch, runs = unpack(blob)
+            table, first = pa.Table.from_batches([batch.replace_schema_metadata(None)]), 0
+            for run in runs:
+                pieces[run.partition].append(table.slice(first, run.rows))
+                first += run.rows
+        return {p: together(parts) for p, parts in pieces.items() if parts}, bytes_in
+
+    def worked(self) -> KeyedReport:
+        """Work through the input as far as time goes, save, and say what was done."""
+        task, processed = self._task, {}
+        for turn, partition in enumerate(in_turn(self._waiting, self._spilled, task.turns)):
+            rows = self._waiting[partition]
+            done = 0 if turn and self._is_over() else self._process(partition, rows)
+            processed[partition] = done
+            if done < len(rows):
+                size = (len(rows) - done) * self._per_row[partition]
+                self._left -= size
+                self._buffer.insert(partition, rows.slice(done), size)
+        return self._report(processed, *self._kept())
+
+    def _is_over(self) -> bool:
+        """Whether the rest is to be handed back: time is up, and there is room for it."""
+        limit = self._budget.seconds
+        over = limit is not None and time.perf_counter() - self._started >= limit
+        return over and self._buffer.has_room(self._left)
+
+    def _process(self, partition: int, rows: pa.Table) -> int:
+        """Process rows of a partition, at least one chunk of them; returns how many."""
+        task = self._task
+        refs = task.states.get(partition, ())
+        opening = time.perf_counter()
+        if partition in self._spilled:
+            self._disk(partition)
+        state = taken(task.store, task.operator, partition, refs)
+        self._load_seconds += time.perf_counter() - opening
+        done, chunk = 0, self._chunk()
+        while done < len(rows) and (done == 0 or not self._is_over()):
+            some = rows.slice(done, chunk)
+            state, results = self._taken_in(partition, state, some)
+            if len(results):
+                self._results.append(results)
+            done += len(some)
+            self._left -= len(some) * self._per_row[partition]
+            time.sleep(len(some) * task.emulated.seconds_per_row.get(self._slot, 0.0))
+        self._changed[partition] = refs, state, rows.slice(0, done)
+        self._sizes[partition] = task.operator.size(state)
+        if partition in self._spilled:
+            self._disk(partition)
+        return done
+
+    def _taken_in(self, partition: int, state: Any, rows: pa.Table) -> tuple[Any, pa.Table]:
+        operator = self._task.operator
+        where = (
+            f"{type(operator).__name__}.process, partition {partition}, epoch {self._task.epoch}"
+        )
+        try:
+            state, results = operator.process(state, rows)
+        except Exception as error:
+            raise OperatorError(f"{where}: {type(error).__name__}: {error}") from error
+        if not results.schema.equals(operator.output):
+            raise OperatorError(
+                f"{where}: the results are {_names(results.schema)}, "
+                f"expected {_names(operator.output)} as output says"
+            )
+        return state, results
+
+    def _chunk(self) -> int:
+        each = self._task.emulated.seconds_per_row.get(self._slot, 0.0)
+        return _CHUNK if each == 0 else max(1, min(_CHUNK, int(0.02 / each)))
+
+    def _disk(self, partition: int) -> None:
+        rate = self._task.emulated.disk_bytes_per_second
+        if rate is not None:
+            time.sleep(self._sizes[partition] / rate)
+
+    def _kept(self) -> tuple[dict[int, tuple[Ref, ...]], dict[int, tuple[Ref, ...]]]:
+        """Save states and what is handed back; returns the references to both."""
+        task = self._task
+        refs = saved(task.store, task.operator, self._slot, self._changed)
+        for partition, (_, state, _) in self._changed.items():
+            if partition in self._spilled:
+                dropped(task.store, partition)
+            else:
+                put_back(task.store, partition, refs[partition], state)
+        name = unique_name("state", f"carry-s{self._slot}")
+        rest = {p: self._buffer.peek(p) for p in self._buffer.waiting()}
+        if rest:
+            write_rows(task.store, name, rest)
+        return refs, {p: (Ref("carry", name, p),) for p in rest}
+
+    def _report(
+        self, processed: dict[int, int], states: dict[int, tuple[Ref, ...]],
+        carried: dict[int, tuple[Ref, ...]],
+    ) -> KeyedReport:  # fmt: skip
+        rows = {p: len(self._waiting[p]) - processed[p] for p in carried}
+        waiting = {p: count * self._per_row[p] for p, count in rows.items()}
+        files = self._written()
+        return KeyedReport(
+            self._slot, sum(processed.values()), sum(len(r) for r in self._results),
+            time.perf_counter() - self._started, self._load_seconds, self._bytes_in, files,
+            _as_text(states), _as_text(carried),
+            {str(p): size for p, size in self._sizes.items()},
+            {str(p): processed.get(p, 0) for p in self._sizes},
+            {str(p): waiting.get(p, 0) for p in sorted(self._spilled)},
+            sum(rows.values()), self._buffer.bytes, sum(self._sizes[p] for p in self._spilled),
+            bool(carried),
+        )  # fmt: skip
+
+    def _written(self) -> tuple[str, ...]:
+        if not self._results:
+            return ()
+        task = self._task
+        name = staged_name("results", task.epoch, self._slot)
+        table = pa.concat_tables(self._results)
+        epochs = pa.array([task.epoch] * len(table), pa.int64())
+        with task.store.output(name) as stream:
+            table = table.append_column("epoch", epochs)
+            pq.write_table(table, stream, compression=task.compression)
+        return (name,)
+
+
+def _names(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+def _as_text(refs: dict[int, tuple[Ref, ...]]) -> dict[str, list[list[Any]]]:
+    return {str(p): [list(ref) for ref in some] for p, some in refs.items()}

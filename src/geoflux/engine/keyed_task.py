@@ -1,0 +1,106 @@
+"""What one epoch asks of the workers of a keyed operator, and what they report back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from geoflux.engine.keyed_rows import KeyedIntake
+from geoflux.operators.keyed import Operator
+from geoflux.plan.hash_plan import HashPlan
+from geoflux.state.refs import Ref
+from geoflux.state.store import Store
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a slot may use up in an epoch."""
+
+    seconds: float | None = None
+    """After so long it hands the rest of its input back; ``None``: it finishes what it has."""
+    buffer_bytes: int = 64 << 20
+    """As much may be handed back at most; beyond it the slot goes on, whatever the time."""
+    memory_bytes: int | None = None
+    """For the states of its partitions; ``None``: no limit."""
+
+
+@dataclass(frozen=True)
+class Emulated:
+    """Slots that are made slow, by sleeping: for benchmarks, where machines are to be emulated."""
+
+    seconds_per_row: Mapping[int, float] = field(default_factory=dict)
+    disk_bytes_per_second: float | None = None
+
+
+@dataclass(frozen=True)
+class KeyedTask:
+    """Everything that routing and processing need to know in one epoch."""
+
+    epoch: int
+    store: Store
+    plan: HashPlan
+    operator: Operator[Any]
+    intake: KeyedIntake
+    states: Mapping[int, tuple[Ref, ...]]
+    carried: Mapping[int, tuple[Ref, ...]]
+    """Rows that were handed back, per partition, oldest first."""
+    sizes: Mapping[int, int]
+    """Bytes of the states, as of the last epoch."""
+    spilled: frozenset[int]
+    """Partitions without room in memory, as of the last epoch."""
+    turns: Mapping[int, int]
+    """The last epoch in which each partition was worked on; those that waited longest come
+    first."""
+    budgets: Mapping[int, Budget]
+    compression: str = "zstd"
+    record_input: bool = False
+    emulated: Emulated = field(default_factory=Emulated)
+
+    @property
+    def slots(self) -> int:
+        """How many slots there are."""
+        return self.plan.slots
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """What to read of the events."""
+        return self.intake.needed
+
+
+@dataclass(frozen=True)
+class KeyedReport:
+    """What one slot did with a keyed operator."""
+
+    slot: int
+    processed: int
+    results: int
+    busy_seconds: float
+    load_seconds: float
+    bytes_in: int
+    result_files: tuple[str, ...]
+    states: Mapping[str, list[list[Any]]]
+    """Partitions (as text) whose state is another now."""
+    carried: Mapping[str, list[list[Any]]]
+    """Partitions (as text) with rows that were handed back; for all others there are none."""
+    sizes: Mapping[str, int]
+    tuples: Mapping[str, int]
+    """Rows processed, per partition."""
+    spilled: Mapping[str, int]
+    """Partitions that have no room in memory, with the bytes of their rows that wait."""
+    carried_rows: int = 0
+    carried_bytes: int = 0
+    spilled_bytes: int = 0
+    out_of_time: bool = False
+
+    def to_bytes(self) -> bytes:
+        """For the trip to the driver."""
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> KeyedReport:
+        """What :meth:`to_bytes` wrote."""
+        values = json.loads(data)
+        values["result_files"] = tuple(values["result_files"])
+        return cls(**values)

@@ -1,0 +1,216 @@
+"""Stateful operators from Python: run one over a stream, and check what it gave.
+
+    operator = geoflux.WindowedGroupBy("car", "speed", "stddev", rows=100)
+    geoflux.run_operator(operator, config, out="out")
+    assert geoflux.verify_operator(operator, "out").is_clean
+
+The same sources, epochs and directories as for standing queries; ``[flux]`` has the settings.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from geoflux.api import RUN, config_of, noted_inputs, opened_inputs
+from geoflux.balance.flux_policy import FluxPolicy
+from geoflux.balance.flux_tuning import FluxTuning
+from geoflux.balance.policy import Policy, Static
+from geoflux.config import Config
+from geoflux.engine.engine import Manifest
+from geoflux.engine.keyed_engine import KeyedEngine, KeyedSetting
+from geoflux.engine.keyed_rows import KeyedIntake
+from geoflux.engine.keyed_task import Budget, Emulated
+from geoflux.engine.source import RawBatch, Slice
+from geoflux.errors import StateError
+from geoflux.operators.keyed import Operator
+from geoflux.plan import HashPlan
+from geoflux.settings import bytes_of, seconds
+from geoflux.state.epoch_log import EpochLog
+from geoflux.state.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_LONGEST_COLLECTION = 60.0
+
+
+@dataclass(frozen=True)
+class OperatorSummary:
+    """What a run of an operator did; ``moves`` are partitions that got another owner."""
+
+    epochs: int
+    received: int
+    processed: int
+    quarantined: int
+    carried_out: int
+    results: int
+    moves: int
+    spilled: int
+    seconds: float
+    rows_per_second: float
+    reasons: dict[str, int]
+
+
+@dataclass(frozen=True)
+class OperatorVerification:
+    """Results that one loop over all rows gives and the run did not, and the other way round."""
+
+    rows: int
+    results: int
+    missing: int
+    unexpected: int
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether the run gave the very same results."""
+        return self.missing == self.unexpected == 0
+
+
+def run_operator(
+    operator: Operator[Any],
+    config: Config,
+    out: str | Path,
+    events: DataFrame | None = None,
+    spark: SparkSession | None = None,
+    on_epoch: Callable[[Manifest], None] | None = None,
+    on_results: Callable[[DataFrame, int], None] | None = None,
+    emulated: Emulated | None = None,
+) -> OperatorSummary:
+    """Run an operator until the stream is drained or its duration is over.
+
+    Like :func:`geoflux.run`; the results are in ``out/results``, and ``on_results`` gets those of
+    each epoch. ``emulated`` makes slots slow on purpose, for benchmarks.
+    """
+    from geoflux.spark.session import build_session, stop_session
+    from geoflux.spark.stream import EpochStream, Listener, Pace
+
+    store = Store(str(out))
+    own = spark is None and events is None
+    session = spark or (events.sparkSession if events is not None else build_session(config.engine))
+    try:
+        inputs = opened_inputs(config, store, events)
+        setting = setting_of(operator, config, store, emulated)
+        engine = KeyedEngine.recovered(setting, lambda: first_plan(config))
+        rows = events if events is not None else inputs.events
+        assert rows is not None, "a run has a source or a DataFrame"
+        stream = EpochStream(session, engine, store, rows, Listener(on_epoch, on_results))
+        limit = seconds(config.run.duration) if config.run.duration else None
+        simulated = config.source.kind == "simulate" and events is None
+        paced = (simulated and config.simulate.paced) or config.source.speed > 0
+        stream.run(
+            Pace(
+                config.run.mode == "drain", paced, config.engine.epoch_events,
+                config.engine.epoch_seconds, 1.0 if config.flux.budget else 0.0,
+                None if limit is None or simulated else time.time() + limit,
+            )
+        )  # fmt: skip
+    finally:
+        if own:
+            stop_session(session)
+    summary = summarised(store)
+    store.write_json("summary.json", asdict(summary))
+    return summary
+
+
+def verify_operator(operator: Operator[Any], out: str | Path) -> OperatorVerification:
+    """Give all rows that a run received to the operator, one partition and one loop, and compare
+    the results, bit for bit."""
+    store, config = Store(str(out)), config_of(out)
+    intake = setting_of(operator, config, store).intake
+    state, expected, rows = operator.empty(), Counter[Any](), 0
+    for batch in _received(config, store):
+        accepted, _, _ = intake.accept(batch)
+        if len(accepted):
+            state, results = operator.process(state, accepted)
+            expected.update(_tuples(results))
+            rows += len(accepted)
+    found: Counter[Any] = Counter()
+    for name in store.names("results"):
+        with store.open(f"results/{name}") as file:
+            found.update(_tuples(pq.read_table(file).drop_columns(["epoch"])))
+    missing, unexpected = (expected - found).total(), (found - expected).total()
+    return OperatorVerification(rows, found.total(), missing, unexpected)
+
+
+def _received(config: Config, store: Store) -> Iterator[RawBatch]:
+    """All committed rows, in their order."""
+    noted = store.read_json(RUN)
+    if noted["lane"] != "fast":
+        raise StateError(
+            f"{store.root} was fed by a DataFrame, which cannot be read again; verify a run over "
+            "files or the simulator"
+        )
+    source = noted_inputs(config, store, noted).events
+    assert source is not None, "the fast lane has a source"
+    for manifest in EpochLog(store).manifests():
+        for piece in manifest["slices"]:
+            yield from source.read(Slice(*piece))
+
+
+def _tuples(table: pa.Table) -> Iterator[tuple[Any, ...]]:
+    """Rows to be counted; one NaN is as good as another."""
+    columns = [
+        ["NaN" if v != v else v for v in column.to_pylist()] for column in table.columns
+    ]  # fmt: skip
+    return zip(*columns, strict=True)
+
+
+def first_plan(config: Config) -> HashPlan:
+    """The plan that a new run begins with."""
+    return HashPlan.initial(config.engine.slots, config.flux.partitions)
+
+
+def setting_of(
+    operator: Operator[Any], config: Config, store: Store, emulated: Emulated | None = None
+) -> KeyedSetting:
+    """What an engine for the operator runs with."""
+    flux, source = config.flux, config.source
+    budget = Budget(
+        seconds(flux.budget) if flux.budget else None, bytes_of(flux.buffer),
+        bytes_of(flux.memory) if flux.memory else None,
+    )  # fmt: skip
+    return KeyedSetting(
+        store, operator, KeyedIntake(operator, source.id, source.time, source.time_unit),
+        policy_of(config), dict.fromkeys(range(config.engine.slots), budget),
+        config.output.record_input, emulated or Emulated(), config.engine.epoch_events,
+    )  # fmt: skip
+
+
+def policy_of(config: Config) -> Policy:
+    """Who moves partitions."""
+    flux = config.flux
+    if flux.policy == "static":
+        return Static()
+    kind: Any = flux.policy
+    return FluxPolicy(
+        FluxTuning(
+            kind, collect_min=seconds(flux.collect), self_tuning=flux.self_tuning,
+            collect_max=max(_LONGEST_COLLECTION, seconds(flux.collect)),
+        )
+    )  # fmt: skip
+
+
+def summarised(store: Store) -> OperatorSummary:
+    """The summary of all committed epochs."""
+    manifests = list(EpochLog(store).manifests())
+    reasons: Counter[str] = Counter()
+    for manifest in manifests:
+        reasons.update(manifest["reasons"])
+    took = manifests[-1]["committed"] - manifests[0]["opened"] if manifests else 0.0
+    processed = sum(m["processed"] for m in manifests)
+    return OperatorSummary(
+        len(manifests), sum(m["received"] for m in manifests), processed,
+        sum(m["quarantined"] for m in manifests), manifests[-1]["carried_out"] if manifests else 0,
+        sum(m["results"] for m in manifests),
+        sum(len(m["decision"]["changes"]) for m in manifests),
+        len(manifests[-1]["spilled"]) if manifests else 0, took,
+        processed / took if took else 0.0, dict(reasons),
+    )  # fmt: skip
