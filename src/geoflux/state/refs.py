@@ -16,13 +16,12 @@ from geoflux.plan import Change, GridPlan, Merge, Split
 
 class Ref(NamedTuple):
     """A segment, the partition whose rows are meant in it, and what kind of segment it is:
-    ``base`` (rows with their index), ``part`` (the same, of a partition that was merged with
-    another: some rows may be in both, so it is written anew before it is used), ``delta`` (rows
-    that came, numbers that ended), ``windows`` (what matches came to, addressed to homes) or
-    ``stats`` (what its slot knows of its load); of a keyed operator ``state`` (saved whole),
-    ``journal`` (rows that came since) or ``carry`` (rows that were handed back)."""
+    ``base`` (rows with their index), ``delta`` (rows that came, numbers that ended), ``windows``
+    (what matches came to, addressed to homes) or ``stats`` (what its slot knows of its load); of a
+    keyed operator ``state`` (saved whole), ``journal`` (rows that came since) or ``carry`` (rows
+    that were handed back)."""
 
-    kind: Literal["base", "part", "delta", "windows", "stats", "state", "journal", "carry"]
+    kind: Literal["base", "delta", "windows", "stats", "state", "journal", "carry"]
     segment: str
     partition: int
 
@@ -61,8 +60,6 @@ class StateMap:
             (change.partition,) if isinstance(change, Split) else (change.first, change.second)
         )
         inherited = tuple(dict.fromkeys(ref for p in parents for ref in self.of(p)))
-        if isinstance(change, Merge):
-            inherited = tuple(r._replace(kind="part") if r.kind == "base" else r for r in inherited)
         refs = {p: r for p, r in self.refs.items() if p not in parents}
         for child in after.partitions:
             if child.parents == parents:
