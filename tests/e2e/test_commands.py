@@ -192,13 +192,18 @@ def test_an_interrupt_stops_between_epochs_and_the_run_goes_on_later(tmp_path: P
                  "--set", "space.grid=[300, 300]", "--duration", "8s"]  # fmt: skip
     command = [sys.executable, "-m", "geoflux.cli", *arguments]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONFAULTHANDLER": "1"},
+    ) as process:  # fmt: skip
         while not any((out / "epochs/manifests").glob("*.json")):
             assert process.poll() is None
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        told = process.communicate(timeout=60)
+        try:
+            told = process.communicate(timeout=120)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGABRT)  # says where every thread is
+            pytest.fail(f"it did not stop:\n{process.communicate(timeout=30)[1][-8000:]}")
     assert process.returncode == 0, told
     assert "Traceback" not in told[1]
     first = json.loads((out / "summary.json").read_text())
