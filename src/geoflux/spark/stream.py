@@ -161,16 +161,25 @@ class EpochStream:
 
     def _epoch(self, rows: DataFrame, epoch: int) -> None:
         try:
-            with self._lock:
-                if self._ending or self._asked.is_set():
-                    raise _Stopping
+            self._begin()
+            try:
                 self._run_epoch(rows, epoch)
+            finally:
+                self._lock.release()
         except PySparkException as error:  # told now: it cannot be asked once Spark has gone
             self._problem = _as_ours(str(error))
             raise
         except BaseException as error:
             self._problem = error
             raise
+
+    def _begin(self) -> None:
+        """Take the lock, unless the run is to end. Who stops the query holds it, and waits for
+        this very thread: waiting for the lock then would be for ever."""
+        while not (self._ending or self._asked.is_set()):
+            if self._lock.acquire(timeout=_POLL_SECONDS):
+                return
+        raise _Stopping
 
     def _run_epoch(self, rows: DataFrame, epoch: int) -> None:
         if self._engine.is_committed(epoch):
