@@ -9,8 +9,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geoflux.config import HotspotConfig, SimulateConfig
 from geoflux.engine.source import Slice
+from geoflux.sections import HotspotConfig, SimulateConfig
 from geoflux.workload import Scenario, SimulatedControl, Simulator
 from geoflux.workload.draws import AliasTables, fold, low, words
 from geoflux.workload.events import SCHEMA, CityEvents

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from geoflux.config import EngineConfig
+from geoflux.sections import EngineConfig
 from geoflux.spark.session import build_session, stop_session
 
 

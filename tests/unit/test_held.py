@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from geoflux.config import RetentionConfig
 from geoflux.plan import GridPlan, Merge, Split
+from geoflux.sections import RetentionConfig
 from geoflux.spatial.grid import CellRanges
 from geoflux.state.held import Held, Kept, Limits, Retained, rows_by_partition
 from geoflux.state.lineage import forgettable, holders

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from geoflux.config import SourceConfig, SpaceConfig
 from geoflux.engine.intake import POSITION_ID, RAW, EventColumns, Intake
 from geoflux.engine.source import RawBatch, Rejected
 from geoflux.operators.events import Events
+from geoflux.sections import SourceConfig, SpaceConfig
 from geoflux.spatial.space import Space
 
 SPACE = Space("lonlat", -10.0, -20.0, 10.0, 20.0)

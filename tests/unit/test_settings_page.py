@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import get_type_hints
 
 from geoflux.cli.settings_page import page
-from geoflux.config import Config, HotspotConfig
+from geoflux.config import Config
+from geoflux.sections import HotspotConfig
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 

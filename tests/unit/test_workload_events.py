@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from geoflux.config import HotspotConfig, SimulateConfig, SpaceConfig
 from geoflux.errors import ConfigError
+from geoflux.sections import HotspotConfig, SimulateConfig, SpaceConfig
 from geoflux.workload.cities import cities
 from geoflux.workload.density import activity
 from geoflux.workload.draws import Floats, normal, words

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from geoflux.config import HotspotConfig, SimulateConfig, SpaceConfig
 from geoflux.operators.where_parse import parse
+from geoflux.sections import HotspotConfig, SimulateConfig, SpaceConfig
 from geoflux.spatial.shapes import parse_shape
 from geoflux.spatial.space import Space
 from geoflux.workload.events import CityEvents

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pytest
 
-from geoflux.config import Config, HotspotConfig, SimulateConfig
+from geoflux.config import Config
 from geoflux.engine.source import ControlSource, EventSource, Slice
+from geoflux.sections import HotspotConfig, SimulateConfig
 from geoflux.workload import Scenario, SimulatedControl, Simulator
 
 

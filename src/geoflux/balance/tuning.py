@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from geoflux.config import SwarmConfig
+from geoflux.sections import SwarmConfig
 from geoflux.settings import seconds
 from geoflux.stats import CostModel
 

@@ -16,9 +16,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from geoflux.config import SourceConfig, SpaceConfig
 from geoflux.engine.source import RawBatch, Rejected
 from geoflux.operators.events import Events
+from geoflux.sections import SourceConfig, SpaceConfig
 from geoflux.spatial.space import FloatArray, Space
 
 _UNIT_MICROS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}

@@ -17,8 +17,8 @@ import psutil
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from geoflux.config import EngineConfig
 from geoflux.errors import EnvironmentProblem
+from geoflux.sections import EngineConfig
 
 OLDEST_JAVA = 17
 _INSTALL = (

@@ -14,7 +14,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from geoflux.config import SpaceConfig
+from geoflux.sections import SpaceConfig
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from geoflux.config import RetentionConfig
+from geoflux.sections import RetentionConfig
 from geoflux.settings import bytes_of, seconds
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from geoflux.config import HotspotConfig
+from geoflux.sections import HotspotConfig
 from geoflux.workload.cities import Bounds
 from geoflux.workload.draws import Floats, Indices, Stream, Words, fold, high, low, normal, unit
 from geoflux.workload.draws import words as drawn_words

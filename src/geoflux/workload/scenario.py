@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from geoflux.config import Config, SimulateConfig, SpaceConfig
+from geoflux.config import Config
+from geoflux.sections import SimulateConfig, SpaceConfig
 from geoflux.settings import seconds
 from geoflux.workload.density import STEPS_PER_DAY, Density, density
 from geoflux.workload.draws import Floats, Indices

@@ -32,7 +32,7 @@ class Simulator:
     second are due; otherwise the whole run is there at once, and an endless one always has more:
     then ``limit`` must say how many.
 
-    >>> from geoflux.config import SimulateConfig
+    >>> from geoflux.sections import SimulateConfig
     >>> run = Scenario(SimulateConfig(rate=1000), duration_seconds=60)
     >>> source = Simulator(run, started=100.0, clock=lambda: 102.5)
     >>> source.latest(0, None), source.latest(0, 700), source.total()

@@ -41,7 +41,7 @@ class Timeline:
     time"). A run that is not paced has no clock to be due by: hotspot queries then come with those
     of the start, and nothing is registered or terminated later.
 
-    >>> from geoflux.config import SimulateConfig
+    >>> from geoflux.sections import SimulateConfig
     >>> timeline = Timeline(Scenario(SimulateConfig(queries=5, query_rate=20.0)))
     >>> timeline.due(0.0), timeline.due(0.1), timeline.due(1.0)
     (5, 9, 45)
