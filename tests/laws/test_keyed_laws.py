@@ -6,6 +6,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
@@ -21,10 +22,11 @@ from geoflux.balance.policy import Decision, Observed, Policy
 from geoflux.engine import keyed_states
 from geoflux.engine.inline import run_epoch
 from geoflux.engine.keyed_engine import KeyedEngine, KeyedSetting
+from geoflux.engine.keyed_execute import execute
 from geoflux.engine.keyed_rows import KeyedIntake
 from geoflux.engine.keyed_task import Budget
 from geoflux.engine.source import EventSource, RawBatch, Slice
-from geoflux.engine.work import executed
+from geoflux.engine.work import work_of
 from geoflux.operators.group_by import WindowedGroupBy
 from geoflux.operators.keyed import Operator
 from geoflux.plan import HashPlan, Move
@@ -123,14 +125,14 @@ def after_one_that_dies(task: Any, slot: int, parcels: list[Any]) -> Any:
     """An attempt that breaks off before it has saved anything, and the one that counts."""
     with pytest.MonkeyPatch.context() as patch, suppress(InterruptedError):
         patch.setattr("geoflux.engine.keyed_execute.saved", dies)
-        executed(task, slot, parcels)
-    return executed(task, slot, parcels)
+        execute(task, slot, parcels)
+    return execute(task, slot, parcels)
 
 
 def after_one_unheard(task: Any, slot: int, parcels: list[Any]) -> Any:
     """An attempt that nobody hears of, and the one that counts."""
-    executed(task, slot, parcels)
-    return executed(task, slot, parcels)
+    execute(task, slot, parcels)
+    return execute(task, slot, parcels)
 
 
 def dies(*given: Any) -> None:
@@ -143,7 +145,7 @@ def dies(*given: Any) -> None:
     st.lists(st.integers(0, 99), min_size=1, max_size=6),
     st.sampled_from([None, 0.0]), st.sampled_from([0, 200, 1 << 20]),
     st.sampled_from([None, None, 0, 150]), st.booleans(), st.booleans(), st.booleans(), st.booleans(),
-    st.sampled_from([executed, after_one_that_dies, after_one_unheard]),
+    st.sampled_from([execute, after_one_that_dies, after_one_unheard]),
 )  # fmt: skip
 def test_every_row_is_processed_once_and_in_order(
     rows: list[Row], steps: list[int], slots: int, numbers: list[int], seconds: float | None,
@@ -158,7 +160,9 @@ def test_every_row_is_processed_once_and_in_order(
         patch.setattr("geoflux.engine.keyed_states._MOST_JOURNALS", 3)
         if journals:
             patch.setattr(type(operator), "size", lambda self, state: 100_000)
-        patch.setattr("geoflux.engine.inline.executed", attempts)
+        patch.setattr(
+            "geoflux.engine.inline.work_of", lambda task: replace(work_of(task), execute=attempts)
+        )
         setting = KeyedSetting(Store(name), operator, intake, Restless(numbers), budgets)
 
         def recovered() -> KeyedEngine:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -39,11 +40,11 @@ class Stretch(NamedTuple):
 class Addresses:
     """The partitions of a plan by their owners."""
 
-    owners: tuple[Any, ...]
+    owners: tuple[Owned, ...]
     rank_of_place: IntArray
 
     @classmethod
-    def of(cls, partitions: tuple[Any, ...]) -> Addresses:
+    def of(cls, partitions: Sequence[Owned]) -> Addresses:
         """Of all partitions of a plan, in its order."""
         slots = np.array([p.slot for p in partitions])
         order = np.argsort(slots, kind="stable")

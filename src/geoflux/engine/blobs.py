@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -55,6 +56,18 @@ def unpack(blob: pa.Buffer | bytes) -> tuple[pa.RecordBatch, list[Run]]:
     reader = pa.ipc.open_stream(blob)
     runs = json.loads(reader.schema.metadata[b"runs"])
     return reader.read_next_batch(), [Run(partition, rows) for partition, rows in runs]
+
+
+def by_partition(blobs: Sequence[Any]) -> dict[int, list[pa.RecordBatch]]:
+    """The rows of several blobs, in their order, by partition."""
+    pieces: dict[int, list[pa.RecordBatch]] = {}
+    for blob in blobs:
+        batch, runs = unpack(blob)
+        first = 0
+        for run in runs:
+            pieces.setdefault(run.partition, []).append(batch.slice(first, run.rows))
+            first += run.rows
+    return pieces
 
 
 def joined(pieces: Sequence[pa.RecordBatch]) -> Events:

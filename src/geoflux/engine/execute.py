@@ -13,11 +13,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
-
 from geoflux.engine.answers import answers_table
-from geoflux.engine.blobs import joined, unpack
-from geoflux.engine.route import REPORT, Parcel
+from geoflux.engine.blobs import by_partition, joined
+from geoflux.engine.route import Parcel, received
 from geoflux.engine.sinks import ParquetSink
 from geoflux.engine.slot_stats import SlotStats, StatReport
 from geoflux.engine.slot_windows import SlotWindows, WindowReport
@@ -40,16 +38,9 @@ def execute(
     task: EpochTask, slot: int, parcels: Iterable[Parcel]
 ) -> tuple[SlotReport, list[RouteReport]]:
     """Do a slot's work of one epoch; passes the routers' reports on."""
-    routed: list[RouteReport] = []
-    blobs: list[tuple[int, Any]] = []
-    for parcel in parcels:
-        if parcel.sequence == REPORT:
-            routed.append(RouteReport.from_bytes(bytes(parcel.blob)))
-        else:
-            blobs.append((parcel.sequence, parcel.blob))
+    blobs, routed = received(parcels)
     started = time.perf_counter()
-    blobs.sort(key=lambda item: item[0])
-    pieces, bytes_in = _by_partition(blobs)
+    pieces = by_partition(blobs)
     operator = PubSub(task.grid, task.store, task.counting)
     windows = SlotWindows(task, slot) if task.has_windows else None
     stats = SlotStats(task, task.tuning, slot) if task.tuning is not None else None
@@ -96,7 +87,8 @@ def execute(
     known = StatReport() if stats is None else stats.finish()
     report = SlotReport(
         slot, processed, sink.matches, checks, refined, queries,
-        time.perf_counter() - started, load_seconds, bytes_in, sink.names, written, per_partition,
+        time.perf_counter() - started, load_seconds, sum(map(len, blobs)), sink.names, written,
+        per_partition,
         tuple(told.files), told.rows, told.late, told.closed_until, told.refs, tuple(told.sent),
         tuple(kept), _answers(task, slot),
         known.cost, known.received, known.answer, known.refs, known.work,
@@ -119,21 +111,6 @@ def _answers(task: EpochTask, slot: int) -> tuple[str, ...]:
         return ()
     answers = [answered(task.view, SnapshotQuery.from_dict(query)) for query in mine]
     return (stage_table(task.store, "snapshots", task.epoch, answers_table(task.epoch, answers)),)
-
-
-def _by_partition(
-    blobs: list[tuple[int, Any]],
-) -> tuple[dict[int, list[pa.RecordBatch]], int]:
-    pieces: dict[int, list[pa.RecordBatch]] = {}
-    bytes_in = 0
-    for _, blob in blobs:
-        bytes_in += len(blob)
-        batch, runs = unpack(blob)
-        first = 0
-        for run in runs:
-            pieces.setdefault(run.partition, []).append(batch.slice(first, run.rows))
-            first += run.rows
-    return pieces, bytes_in
 
 
 def _opened(task: EpochTask, operator: PubSub, partition: Partition) -> PartitionState:

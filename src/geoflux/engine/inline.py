@@ -12,7 +12,7 @@ from geoflux.engine.keyed_engine import KeyedEngine
 from geoflux.engine.route import Parcel
 from geoflux.engine.source import EventSource
 from geoflux.engine.task import RouteReport
-from geoflux.engine.work import columns_of, executed, routed
+from geoflux.engine.work import work_of
 
 
 def run_epoch(
@@ -23,16 +23,18 @@ def run_epoch(
     stream, with an empty range."""
     opened: Any = engine.open(epoch, final)
     task = opened.task
-    columns = columns_of(task)
+    work, columns = work_of(task), task.read_columns
     parcels: list[Parcel] = []
     pieces = source.slices(*span, tasks)
     for worker in range(tasks):
         mine = pieces[worker::tasks]
-        parcels += routed(task, worker, ((piece, source.read(piece, columns)) for piece in mine))
+        parcels += work.route(
+            task, worker, ((piece, source.read(piece, columns)) for piece in mine)
+        )
     slots: list[Any] = []
     routes: list[RouteReport] = []
     for slot in range(task.plan.slots):
-        report, told = executed(task, slot, [p for p in parcels if p.slot == slot])
+        report, told = work.execute(task, slot, [p for p in parcels if p.slot == slot])
         slots.append(report)
         routes += told
     return engine.commit(opened, slots, routes)

@@ -7,6 +7,7 @@ so that a row that is wrong in two ways always gets the same code.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +30,6 @@ _SENTENCES = {
     "bad_time": "the time is missing or cannot be read as a time",
     "missing_id": "the event has no id",
 }
-_CODES = tuple(_SENTENCES)
 _ZONED, _ZONELESS = pa.timestamp("us", "UTC"), pa.timestamp("us")
 POSITION_ID = "@position"
 RAW = "@raw"
@@ -104,7 +104,7 @@ class Intake:
         if not verdict.any():
             events = Events(x, y, time, ids, self._further(table))
             return events, batch.positions, rejected
-        rejected += _explained(table, verdict, lacking)
+        rejected += explained(table, verdict, lacking, _SENTENCES)
         kept = np.flatnonzero(verdict == 0)
         rows = pa.array(kept)
         events = Events(
@@ -121,7 +121,7 @@ class Intake:
             return pa.nulls(len(table), self.id_type), None
         ids = whole_array(table.column(self.columns.id))
         if ids.type != self.id_type:
-            ids = _converted(ids, self.id_type)
+            ids = converted(ids, self.id_type)
         return ids, None if ids.null_count == 0 else pc.is_valid(ids).to_numpy(zero_copy_only=False)
 
     def _further(self, table: pa.Table) -> dict[str, pa.Array]:
@@ -244,7 +244,7 @@ def _parse_into(
             _parse_into(texts, kind, rows[half:], micros, known)
 
 
-def _converted(ids: pa.Array, kind: pa.DataType) -> pa.Array:
+def converted(ids: pa.Array, kind: pa.DataType) -> pa.Array:
     """Ids in the type of the results; null where a number is asked for and it is none."""
     try:
         return ids.cast(kind)
@@ -256,14 +256,16 @@ def _converted(ids: pa.Array, kind: pa.DataType) -> pa.Array:
     return pa.array(whole, kind)
 
 
-def _explained(
-    table: pa.Table, verdict: npt.NDArray[np.uint8], lacking: frozenset[str]
-) -> list[Rejected]:
-    rows = np.flatnonzero(verdict)
+def explained(
+    table: pa.Table, verdict: npt.NDArray[np.uint8], lacking: frozenset[str],
+    sentences: Mapping[str, str],
+) -> list[Rejected]:  # fmt: skip
+    """The rows that were refused: ``verdict`` says by which of the sentences, counted from 1."""
+    rows, codes = np.flatnonzero(verdict), tuple(sentences)
     out = []
     for row, record in zip(rows, table.take(pa.array(rows)).to_pylist(), strict=True):
-        code = _CODES[verdict[row] - 1]
-        detail = _SENTENCES[code]
+        code = codes[verdict[row] - 1]
+        detail = sentences[code]
         if code == "missing_column":
             detail += f": {', '.join(sorted(lacking))}"
         raw: Any = record.get(RAW)

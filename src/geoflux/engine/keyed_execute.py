@@ -11,16 +11,17 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from geoflux.balance.residency import in_turn, spilled_now
 from geoflux.balance.skew_buffer import SkewBuffer
-from geoflux.engine.blobs import unpack
+from geoflux.engine.blobs import by_partition
 from geoflux.engine.keyed_rows import read_rows, together, write_rows
 from geoflux.engine.keyed_states import dropped, put_back, saved, taken
 from geoflux.engine.keyed_task import Budget, KeyedReport, KeyedTask
-from geoflux.engine.route import REPORT, Parcel
+from geoflux.engine.route import Parcel, received
 from geoflux.engine.staging import staged_name
 from geoflux.engine.task import RouteReport
 from geoflux.errors import OperatorError
@@ -35,25 +36,20 @@ def execute(
     task: KeyedTask, slot: int, parcels: Iterable[Parcel]
 ) -> tuple[KeyedReport, list[RouteReport]]:
     """Do a slot's work of one epoch; passes the routers' reports on."""
-    routed: list[RouteReport] = []
-    blobs: list[tuple[int, Any]] = []
-    for parcel in parcels:
-        if parcel.sequence == REPORT:
-            routed.append(RouteReport.from_bytes(bytes(parcel.blob)))
-        else:
-            blobs.append((parcel.sequence, parcel.blob))
+    blobs, routed = received(parcels)
     return _Slot(task, slot, blobs).worked(), routed
 
 
 class _Slot:
-    def __init__(self, task: KeyedTask, slot: int, blobs: list[tuple[int, Any]]) -> None:
+    def __init__(self, task: KeyedTask, slot: int, blobs: list[Any]) -> None:
         self._started = time.perf_counter()
         self._task = task
         self._slot = slot
         self._budget = task.budgets.get(slot, Budget())
         mine = [p.id for p in task.plan.partitions if p.slot == slot]
         self._sizes = {p: task.sizes.get(p, 0) for p in mine}
-        self._waiting, self._bytes_in = self._inputs(mine, blobs)
+        self._waiting = self._inputs(mine, blobs)
+        self._bytes_in = sum(map(len, blobs))
         self._per_row = {p: -(-t.nbytes // max(len(t), 1)) for p, t in self._waiting.items()}
         self._left = sum(len(rows) * self._per_row[p] for p, rows in self._waiting.items())
         self._spilled = spilled_now(self._sizes, task.spilled, self._budget.memory_bytes)
@@ -62,23 +58,16 @@ class _Slot:
         self._buffer = SkewBuffer[pa.Table](self._budget.buffer_bytes)
         self._load_seconds = 0.0
 
-    def _inputs(
-        self, mine: list[int], blobs: list[tuple[int, Any]]
-    ) -> tuple[dict[int, pa.Table], int]:
+    def _inputs(self, mine: list[int], blobs: list[Any]) -> dict[int, pa.Table]:
         """By partition what was handed back, and after it what is new, in order."""
-        pieces: dict[int, list[pa.Table]] = {
+        pieces = {
             p: [read_rows(self._task.store, ref) for ref in self._task.carried.get(p, ())]
             for p in mine
         }
-        bytes_in = 0
-        for _, blob in sorted(blobs, key=lambda item: item[0]):
-            bytes_in += len(blob)
-            batch, runs = unpack(blob)
-            table, first = pa.Table.from_batches([batch.replace_schema_metadata(None)]), 0
-            for run in runs:
-                pieces[run.partition].append(table.slice(first, run.rows))
-                first += run.rows
-        return {p: together(parts) for p, parts in pieces.items() if parts}, bytes_in
+        for partition, batches in by_partition(blobs).items():
+            plain = [batch.replace_schema_metadata(None) for batch in batches]
+            pieces[partition] += [pa.Table.from_batches([batch]) for batch in plain]
+        return {p: together(parts) for p, parts in pieces.items() if parts}
 
     def worked(self) -> KeyedReport:
         """Work through the input as far as time goes, save, and say what was done."""
@@ -187,7 +176,7 @@ class _Slot:
         task = self._task
         name = staged_name("results", task.epoch, self._slot)
         table = pa.concat_tables(self._results)
-        epochs = pa.array([task.epoch] * len(table), pa.int64())
+        epochs = pa.array(np.full(len(table), task.epoch))
         with task.store.output(name) as stream:
             table = table.append_column("epoch", epochs)
             pq.write_table(table, stream, compression=task.compression)

@@ -51,4 +51,4 @@ def route(
         received, len(rejected), dict(Counter(bad.code for bad in rejected)), 0, None,
         tuple(slices), files, tuple(recorded), time.perf_counter() - started,
     )  # fmt: skip
-    yield Parcel(worker % task.slots, REPORT, report.to_bytes())
+    yield Parcel(worker % task.plan.slots, REPORT, report.to_bytes())

@@ -6,7 +6,6 @@ it took in since a state was last saved (a journal), and how it hands back what 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from geoflux.engine.intake import POSITION_ID, RAW, micros_of, whole_array
+from geoflux.engine.intake import POSITION_ID, converted, explained, micros_of, whole_array
 from geoflux.engine.source import RawBatch, Rejected
 from geoflux.operators.keyed import ID, TIME, Operator
 from geoflux.state.refs import Ref
@@ -29,7 +28,6 @@ _SENTENCES = {
     "bad_time": "the time is missing or cannot be read as a time",
     "missing_id": "the row has no id",
 }
-_CODES = tuple(_SENTENCES)
 _ROWS = "row."
 
 
@@ -67,7 +65,7 @@ class KeyedIntake:
             ):
                 if good is not None:
                     verdict[(verdict == 0) & ~good] = code
-        rejected = list(batch.rejected) + _explained(table, verdict, lacking)
+        rejected = list(batch.rejected) + explained(table, verdict, lacking, _SENTENCES)
         if lacking:
             return pa.table({}), batch.positions[:0], rejected
         rows = pa.table(columns)
@@ -79,27 +77,13 @@ class KeyedIntake:
     def _ids(self, batch: RawBatch) -> pa.Array:
         if self.id == POSITION_ID:
             return pa.array(batch.positions).cast(pa.string())
-        return whole_array(batch.table.column(self.id)).cast(pa.string())
+        return converted(whole_array(batch.table.column(self.id)), pa.string())
 
     def _times(self, table: pa.Table) -> tuple[pa.Array, npt.NDArray[np.bool_] | None]:
         if not self.operator.needs_time:
             return pa.array(np.zeros(len(table), np.int64)), None
         micros, known = micros_of(table, self.time, self.time_unit)
         return pa.array(micros), known
-
-
-def _explained(
-    table: pa.Table, verdict: npt.NDArray[np.uint8], lacking: frozenset[str]
-) -> list[Rejected]:
-    rows = np.flatnonzero(verdict)
-    out = []
-    for row, record in zip(rows, table.take(pa.array(rows)).to_pylist(), strict=True):
-        code = _CODES[verdict[row] - 1]
-        detail = _SENTENCES[code]
-        if code == "missing_column":
-            detail += f": {', '.join(sorted(lacking))}"
-        out.append(Rejected(code, detail, record.get(RAW) or json.dumps(record, default=str)))
-    return out
 
 
 def together(pieces: Sequence[pa.Table]) -> pa.Table:

@@ -59,12 +59,7 @@ class KeyedTask:
     emulated: Emulated = field(default_factory=Emulated)
 
     @property
-    def slots(self) -> int:
-        """How many slots there are."""
-        return self.plan.slots
-
-    @property
-    def columns(self) -> frozenset[str]:
+    def read_columns(self) -> frozenset[str]:
         """What to read of the events."""
         return self.intake.needed
 

@@ -34,6 +34,19 @@ class Parcel(NamedTuple):
     blob: bytes
 
 
+def received(parcels: Iterable[Parcel]) -> tuple[list[Any], list[RouteReport]]:
+    """What arrived at a slot, in whatever order: its blobs in theirs, and reports to pass on."""
+    routed: list[RouteReport] = []
+    blobs: list[tuple[int, Any]] = []
+    for parcel in parcels:
+        if parcel.sequence == REPORT:
+            routed.append(RouteReport.from_bytes(bytes(parcel.blob)))
+        else:
+            blobs.append((parcel.sequence, parcel.blob))
+    blobs.sort(key=lambda item: item[0])
+    return [blob for _, blob in blobs], routed
+
+
 def route(
     task: EpochTask, worker: int, pieces: Iterable[tuple[Slice | None, Iterable[RawBatch]]]
 ) -> Iterator[Parcel]:

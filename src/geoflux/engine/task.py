@@ -58,6 +58,11 @@ class EpochTask:
     """Segments of retained events that expired with the last epoch, and their cells."""
 
     @property
+    def read_columns(self) -> frozenset[str]:
+        """What to read of the events."""
+        return self.columns.needed | self.wanted
+
+    @property
     def needs_id(self) -> bool:
         """Whether ids travel with the events: counts alone do without them."""
         return self.has_windows or self.view is not None or not self.counting

@@ -1,4 +1,4 @@
-"""The work of an epoch, whatever the operator: what to read, how to route it, what a slot does.
+"""The work of an epoch, whatever the operator: how its rows are routed, what a slot does with them.
 
 The one thing that drivers of an engine need to know of a task: Spark, and the epochs in this
 process, run all operators alike.
@@ -6,50 +6,35 @@ process, run all operators alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
-from geoflux.engine import execute as matching
-from geoflux.engine import keyed_execute, keyed_route
-from geoflux.engine import route as routing
+from geoflux.engine import execute, keyed_execute, keyed_route, route
 from geoflux.engine.keyed_task import KeyedReport, KeyedTask
 from geoflux.engine.route import Parcel
-from geoflux.engine.source import RawBatch, Slice
 from geoflux.engine.task import EpochTask, RouteReport, SlotReport
 
-Pieces = Iterable[tuple[Slice | None, Iterable[RawBatch]]]
 Task = EpochTask | KeyedTask
 
 
-class Report(Protocol):
-    """What a slot says when it is done."""
+@dataclass(frozen=True)
+class Work:
+    """What is done with the tasks of one kind."""
 
-    def to_bytes(self) -> bytes:
-        """For the trip to the driver."""
-        ...
-
-
-def columns_of(task: Task) -> frozenset[str]:
-    """The columns of the events that are read."""
-    return task.columns if isinstance(task, KeyedTask) else task.columns.needed | task.wanted
+    route: Callable[..., Iterator[Parcel]]
+    """Of a task, the number of the routing task, and its pieces."""
+    execute: Callable[..., tuple[Any, list[RouteReport]]]
+    """Of a task, a slot, and its parcels."""
+    report: type[SlotReport] | type[KeyedReport]
 
 
-def routed(task: Task, worker: int, pieces: Pieces) -> Iterator[Parcel]:
-    """Parcels for the slots; ``worker`` numbers the routing tasks of the epoch."""
-    if isinstance(task, KeyedTask):
-        return keyed_route.route(task, worker, pieces)
-    return routing.route(task, worker, pieces)
+_KINDS: dict[type, Work] = {
+    EpochTask: Work(route.route, execute.execute, SlotReport),
+    KeyedTask: Work(keyed_route.route, keyed_execute.execute, KeyedReport),
+}
 
 
-def executed(
-    task: Task, slot: int, parcels: Iterable[Parcel]
-) -> tuple[Report, list[RouteReport]]:  # fmt: skip
-    """A slot's work of one epoch."""
-    if isinstance(task, KeyedTask):
-        return keyed_execute.execute(task, slot, parcels)
-    return matching.execute(task, slot, parcels)
-
-
-def report_of(task: Task, data: bytes) -> Any:
-    """The report that a slot sent."""
-    return (KeyedReport if isinstance(task, KeyedTask) else SlotReport).from_bytes(data)
+def work_of(task: Task) -> Work:
+    """What is done with a task."""
+    return _KINDS[type(task)]

@@ -16,7 +16,7 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, St
 from geoflux.engine.route import Parcel
 from geoflux.engine.source import EventSource, RawBatch, Rejected, Slice
 from geoflux.engine.task import RouteReport
-from geoflux.engine.work import Task, columns_of, executed, report_of, routed
+from geoflux.engine.work import Task, work_of
 from geoflux.spark.files import CORRUPT
 from geoflux.spark.warm import settle
 
@@ -45,7 +45,7 @@ class RouteSlices:
     source: EventSource
 
     def __call__(self, rows: Arrow) -> Arrow:
-        columns = columns_of(self.task)
+        columns = self.task.read_columns
 
         def pieces() -> Iterator[tuple[Slice, Iterator[RawBatch]]]:
             for batch in rows:
@@ -53,7 +53,7 @@ class RouteSlices:
                     piece = Slice(row["stream"], row["start"], row["stop"])
                     yield piece, self.source.read(piece, columns)
 
-        yield from _as_arrow(routed(self.task, _task_number(), pieces()))
+        yield from _as_arrow(work_of(self.task).route(self.task, _task_number(), pieces()))
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class RouteRows:
                 yield RawBatch(table, positions, unreadable)
                 first += len(table)
 
-        yield from _as_arrow(routed(self.task, number, [(None, batches())]))
+        yield from _as_arrow(work_of(self.task).route(self.task, number, [(None, batches())]))
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class ExecuteSlot:
             for batch in rows
             for slot, sequence, blob in zip(*batch.columns, strict=True)
         )
-        report, told = executed(self.task, _task_number(), parcels)
+        report, told = work_of(self.task).execute(self.task, _task_number(), parcels)
         reports = [report.to_bytes(), *(r.to_bytes() for r in told)]
         kinds = [0] + [1] * len(told)
         yield pa.RecordBatch.from_arrays(
@@ -130,7 +130,8 @@ def run_job(
     parcels = rows.mapInArrow(_plain(router), _PARCEL)
     exchanged = parcels.repartitionById(task.plan.slots, "slot")
     reports = exchanged.mapInArrow(_plain(ExecuteSlot(task)), _REPORT).collect()
-    slots = [report_of(task, bytes(r["report"])) for r in reports if r["routed"] == 0]
+    told = work_of(task).report
+    slots = [told.from_bytes(bytes(r["report"])) for r in reports if r["routed"] == 0]
     routes = [RouteReport.from_bytes(bytes(r["report"])) for r in reports if r["routed"] == 1]
     return slots, routes
 
