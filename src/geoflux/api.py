@@ -29,7 +29,8 @@ from geoflux.config import Config
 from geoflux.engine.answers import Answer
 from geoflux.engine.control import read_records
 from geoflux.engine.control_files import ControlFiles
-from geoflux.engine.engine import AnyPlan, Engine, Manifest
+from geoflux.engine.engine import AnyPlan, Engine
+from geoflux.engine.epochs import Manifest
 from geoflux.engine.files import FileEvents
 from geoflux.engine.intake import POSITION_ID, EventColumns, Intake
 from geoflux.engine.record_rules import RecordRules
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
 RUN = "run.json"
 _FIXED = ("space", "source.kind", "source.path", "control.path", "engine.slots", "output.matches",
-          "retention.columns", "simulate")  # fmt: skip
+          "retention.columns", "simulate", "flux.partitions")  # fmt: skip
 _DEFAULT_SIMULATION_SECONDS = 30.0
 _LOOK_SECONDS = 0.5
 
@@ -79,40 +80,23 @@ def run(
     where it was. Without ``events`` the settings say where events come from. ``on_start`` gets the
     stream, whose ``stop()`` ends the run after the epoch under way.
     """
-    from geoflux.spark.session import build_session, stop_session, warm_workers
+    from geoflux.spark.session import session_for
     from geoflux.spark.stream import EpochStream, Listener, Pace
     from geoflux.spark.warm import warm_up
 
     store = Store(str(out))
-    config = _checked_lane(config, events is not None)
-    if store.exists(RUN):
-        _check_same_run(config_of(out), config, store.root)
+    config = checked(config, store, events is not None)
     if spark is None and events is None:
         warm_up()  # once for all workers: they find the kernels compiled
-    session = spark or (events.sparkSession if events is not None else build_session(config.engine))
-    try:
-        if spark is None and events is None:
-            warm_workers(session)
+    with session_for(config.engine, events, spark) as session:
         inputs = opened_inputs(config, store, events)
         setting = Setting(config, store, inputs.schema, inputs.control, policy_of(config))
         engine = Engine.recovered(setting, lambda: first_plan(setting, inputs.events))
-        rows = _rows(config, inputs, events, session)
+        rows = rows_of(config, inputs, events, session)
         stream = EpochStream(session, engine, store, rows, Listener(on_epoch, on_matches))
         if on_start is not None:
             on_start(stream)
-        limit = seconds(config.run.duration) if config.run.duration else None
-        simulated = config.source.kind == "simulate" and events is None
-        paced = (simulated and config.simulate.paced) or config.source.speed > 0
-        stream.run(
-            Pace(
-                config.run.mode == "drain", paced, config.engine.epoch_events,
-                config.engine.epoch_seconds, setting.idle_seconds or 0.0,
-                None if limit is None or simulated else time.time() + limit,
-            )
-        )  # fmt: skip
-    finally:
-        if spark is None and events is None:
-            stop_session(session)
+        stream.run(Pace.of(config, setting.idle_seconds or 0.0))
     summary = summarised(config, store)
     store.write_json("summary.json", summary.as_dict())
     return summary
@@ -150,6 +134,24 @@ def config_of(out: str | Path) -> Config:
     return Config.restored(store.read_json(RUN)["config"])
 
 
+def checked(config: Config, store: Store, has_frame: bool, operator: str = "") -> Config:
+    """The settings as the run will use them; refused where its directory belongs to another."""
+    config = _checked_lane(config, has_frame)
+    if store.exists(RUN):
+        noted = store.read_json(RUN)
+        _check_same_work(noted.get("operator", ""), operator, store.root)
+        _check_same_run(Config.restored(noted["config"]), config, store.root)
+    return config
+
+
+def _check_same_work(before: str, now: str, root: str) -> None:
+    if before != now:
+        names = [f"the operator {name}" if name else "standing queries" for name in (before, now)]
+        raise StateError(
+            f"{root} holds a run of {names[0]}, and this one is of {names[1]}; use a new directory"
+        )
+
+
 def _checked_lane(config: Config, has_frame: bool) -> Config:
     """The settings with the source that is really used; what a lane cannot do is refused."""
     if has_frame:
@@ -171,7 +173,7 @@ def _checked_lane(config: Config, has_frame: bool) -> Config:
     return config
 
 
-def _rows(config: Config, inputs: Inputs, events: DataFrame | None, session: SparkSession) -> Any:
+def rows_of(config: Config, inputs: Inputs, events: DataFrame | None, session: SparkSession) -> Any:
     """What the stream runs over: the source itself (fast lane) or a DataFrame (general lane)."""
     if events is not None:
         return events
@@ -182,8 +184,11 @@ def _rows(config: Config, inputs: Inputs, events: DataFrame | None, session: Spa
     return inputs.events
 
 
-def opened_inputs(config: Config, store: Store, events: DataFrame | None) -> Inputs:
-    """The inputs of a new run, or those of the run that the directory holds."""
+def opened_inputs(
+    config: Config, store: Store, events: DataFrame | None, operator: str = ""
+) -> Inputs:
+    """The inputs of a new run, of an operator or of standing queries, or of the run that the
+    directory holds."""
     if store.exists(RUN):
         noted = store.read_json(RUN)
         inputs = noted_inputs(config, store, noted)
@@ -205,6 +210,7 @@ def opened_inputs(config: Config, store: Store, events: DataFrame | None) -> Inp
             lane = "general"
     schema = inputs.schema.serialize().to_pybytes().hex()
     noted = {"config": config.as_dict(), "started": started, "lane": lane, "schema": schema}
+    noted |= {"operator": operator} if operator else {}
     store.write_json(RUN, noted)
     return inputs
 

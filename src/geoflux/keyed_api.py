@@ -9,7 +9,6 @@ The same sources, epochs and directories as for standing queries; ``[flux]`` has
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -19,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from geoflux.api import RUN, config_of, noted_inputs, opened_inputs
+from geoflux.api import RUN, checked, config_of, noted_inputs, opened_inputs, rows_of
 from geoflux.balance.flux_policy import FluxPolicy
 from geoflux.balance.flux_tuning import FluxTuning
 from geoflux.balance.policy import Policy, Static
 from geoflux.config import Config
-from geoflux.engine.engine import Manifest
+from geoflux.engine.epochs import Manifest
 from geoflux.engine.keyed_engine import KeyedEngine, KeyedSetting
 from geoflux.engine.keyed_rows import KeyedIntake
 from geoflux.engine.keyed_task import Budget, Emulated
@@ -89,32 +88,18 @@ def run_operator(
     Like :func:`geoflux.run`; the results are in ``out/results``, and ``on_results`` gets those of
     each epoch. ``emulated`` makes slots slow on purpose, for benchmarks.
     """
-    from geoflux.spark.session import build_session, stop_session
+    from geoflux.spark.session import session_for
     from geoflux.spark.stream import EpochStream, Listener, Pace
 
-    store = Store(str(out))
-    own = spark is None and events is None
-    session = spark or (events.sparkSession if events is not None else build_session(config.engine))
-    try:
-        inputs = opened_inputs(config, store, events)
+    store, name = Store(str(out)), type(operator).__name__
+    config = checked(config, store, events is not None, name)
+    with session_for(config.engine, events, spark) as session:
+        inputs = opened_inputs(config, store, events, name)
         setting = setting_of(operator, config, store, emulated)
         engine = KeyedEngine.recovered(setting, lambda: first_plan(config))
-        rows = events if events is not None else inputs.events
-        assert rows is not None, "a run has a source or a DataFrame"
+        rows = rows_of(config, inputs, events, session)
         stream = EpochStream(session, engine, store, rows, Listener(on_epoch, on_results))
-        limit = seconds(config.run.duration) if config.run.duration else None
-        simulated = config.source.kind == "simulate" and events is None
-        paced = (simulated and config.simulate.paced) or config.source.speed > 0
-        stream.run(
-            Pace(
-                config.run.mode == "drain", paced, config.engine.epoch_events,
-                config.engine.epoch_seconds, 1.0 if config.flux.budget else 0.0,
-                None if limit is None or simulated else time.time() + limit,
-            )
-        )  # fmt: skip
-    finally:
-        if own:
-            stop_session(session)
+        stream.run(Pace.of(config, 1.0 if config.flux.budget else 0.0))
     summary = summarised(store)
     store.write_json("summary.json", asdict(summary))
     return summary

@@ -13,7 +13,7 @@ import pytest
 from test_window_laws import Run
 from watched_run import COLUMNS, NOWHERE, ROWS
 
-from geoflux.engine.engine import Manifest
+from geoflux.engine.epochs import Manifest
 from geoflux.engine.slot_stats import Weights
 from geoflux.plan import GridPlan, Partition, plan_from_dict
 from geoflux.state.segments import read_segment

@@ -25,7 +25,7 @@ from geoflux.balance.policy import Decision, Observed, Orders, Policy, SlotLoad,
 from geoflux.balance.swarm_policy import SwarmPolicy
 from geoflux.balance.tuning import Tuning
 from geoflux.config import Config
-from geoflux.engine.engine import Manifest
+from geoflux.engine.epochs import Manifest
 from geoflux.plan import GridPlan, plan_from_dict
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.store import Store

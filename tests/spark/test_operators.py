@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import operators_by_hand as by_hand
-from geoflux import run_operator, verify_operator
-from geoflux.errors import OperatorError
+from geoflux import run, run_operator, verify_operator
+from geoflux.errors import ConfigError, OperatorError, StateError
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.store import Store
 
@@ -90,3 +90,15 @@ def test_an_operator_that_fails_says_where_and_goes_on_once_mended(
         run_operator(failing, config, tmp_path / "out", spark=spark)
     run_operator(by_hand.OPERATOR, config, tmp_path / "out", spark=spark)
     check(tmp_path / "out")
+
+
+@pytest.mark.timeout(120)
+def test_a_directory_belongs_to_one_kind_of_work(spark: SparkSession, tmp_path: Path) -> None:
+    by_hand.write(tmp_path, ROWS[:100])
+    config = by_hand.config(tmp_path)
+    run_operator(by_hand.OPERATOR, config, tmp_path / "out", spark=spark)
+    with pytest.raises(StateError, match=r"the operator .*, and this one is of standing queries"):
+        run(config, tmp_path / "out", spark=spark)
+    other = replace(config, flux=replace(config.flux, partitions=config.flux.partitions + 1))
+    with pytest.raises(ConfigError, match=r"other settings \(flux.partitions\)"):
+        run_operator(by_hand.OPERATOR, other, tmp_path / "out", spark=spark)

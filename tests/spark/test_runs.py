@@ -17,7 +17,7 @@ import snapshots_by_hand
 import windows_by_hand
 from geoflux import Snapshots, api
 from geoflux.config import Config
-from geoflux.engine.engine import Manifest
+from geoflux.engine.epochs import Manifest
 from geoflux.errors import ConfigError, StateError
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.store import Store

@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 import handmade
 from geoflux import api
 from geoflux.config import Config
-from geoflux.engine.engine import Engine, Manifest
+from geoflux.engine.engine import Engine
+from geoflux.engine.epochs import Manifest
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.store import Store
 

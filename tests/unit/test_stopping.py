@@ -34,7 +34,7 @@ class Query:
 
 
 def test_an_epoch_that_is_offered_while_the_run_stops_is_not_begun(tmp_path: Path) -> None:
-    nothing: Any = SimpleNamespace(last=None)
+    nothing: Any = SimpleNamespace(last=None, epoch_events=1)
     stream = EpochStream(nothing, nothing, Store(str(tmp_path)), nothing)
     query = Query(stream)
     stream._stop_between_epochs(query)

@@ -17,7 +17,8 @@ from typing import Any
 
 from geoflux import api
 from geoflux.config import Config
-from geoflux.engine.engine import Engine, Manifest
+from geoflux.engine.engine import Engine
+from geoflux.engine.epochs import Manifest
 from geoflux.engine.inline import run_epoch
 from geoflux.engine.setting import Setting
 from geoflux.engine.source import ControlSource, EventSource

@@ -25,7 +25,7 @@ from geoflux.bench.spark_sql import run_sql
 from geoflux.bench.table import Bars
 from geoflux.config import Config
 from geoflux.engine.catalogue import rebuilt
-from geoflux.engine.engine import Manifest
+from geoflux.engine.epochs import Manifest
 from geoflux.engine.summary import latencies
 from geoflux.spark.session import build_session, stop_session, warm_workers
 from geoflux.state.store import Store

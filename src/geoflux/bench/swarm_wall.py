@@ -19,7 +19,7 @@ from rich.console import Console
 from geoflux import api
 from geoflux.bench import swarm_scenarios as scenes
 from geoflux.config import Config
-from geoflux.engine.engine import Manifest
+from geoflux.engine.epochs import Manifest
 from geoflux.spark.session import build_session, stop_session, warm_workers
 from geoflux.workload import Scenario, Simulator
 from geoflux.workload.queries import StandingQueries

@@ -28,7 +28,7 @@ from rich.console import Console
 from geoflux import api
 from geoflux.bench.table import Bars
 from geoflux.config import Config
-from geoflux.engine.engine import Manifest
+from geoflux.engine.epochs import Manifest
 from geoflux.engine.snapshot_reader import Snapshots
 from geoflux.spark.scan import scan_retained
 from geoflux.spark.session import build_session, stop_session, warm_workers

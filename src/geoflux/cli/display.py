@@ -24,7 +24,7 @@ from geoflux.cli.decision_words import (
 from geoflux.cli.plan_history import busiest_over_mean, plan_of
 from geoflux.cli.wording import plural
 from geoflux.config import Config
-from geoflux.engine.engine import Manifest
+from geoflux.engine.epochs import Manifest
 from geoflux.engine.summary import Summary, latencies
 from geoflux.engine.verify import Verification
 from geoflux.settings import seconds

@@ -20,6 +20,7 @@ from geoflux.balance.policy import Decision, Observed, Orders, SlotLoad, Static
 from geoflux.balance.requests import answer_from_dict
 from geoflux.engine.catalogue import Applied, Catalogue, rebuilt
 from geoflux.engine.control import read_records
+from geoflux.engine.epochs import Epochs, Manifest, begun_with, read_plan, write_plan
 from geoflux.engine.event_time import EventTime
 from geoflux.engine.holdings import Holdings
 from geoflux.engine.intake import EventColumns
@@ -39,7 +40,6 @@ from geoflux.state.held import Held, Limits, rows_by_partition
 from geoflux.state.lineage import forgettable
 from geoflux.state.segments import unique_name
 
-Manifest = dict[str, Any]
 AnyPlan = GridPlan | ReplicatedPlan
 
 _MOST_SEGMENTS = 256
@@ -54,7 +54,7 @@ class Opened:
     started: float
 
 
-class Engine:
+class Engine(Epochs):
     """Epochs, one after another, on a run's directory.
 
     Made with :meth:`recovered`: a new directory starts at nothing, an old one goes on after its
@@ -62,8 +62,8 @@ class Engine:
     """
 
     def __init__(self, setting: Setting, plan: AnyPlan) -> None:
+        super().__init__(setting.store)
         self._setting = setting
-        self._log = EpochLog(setting.store)
         self._grid = setting.grid
         self._columns = EventColumns.of(setting.config.source, setting.config.space)
         self._plan = plan
@@ -77,8 +77,6 @@ class Engine:
         self._policy = setting.policy if isinstance(plan, GridPlan) else Static()
         self._policy_state: dict[str, Any] = {}
         self._expired: tuple[tuple[str, int, int, int, int], ...] = ()
-        self._dropped: frozenset[str] = frozenset()
-        self.last: int | None = None
         self.catalogue = Catalogue(setting.store)
 
     @classmethod
@@ -88,15 +86,11 @@ class Engine:
         log = EpochLog(store)
         last = log.last()
         if last is None:
-            if not store.exists(_plan_name(1)):
-                store.write_json(_plan_name(1), first_plan().to_dict())
-            engine = cls(setting, plan_from_dict(store.read_json(_plan_name(1))))
+            engine = cls(setting, plan_from_dict(begun_with(store, first_plan)))
         else:
             manifest = log.manifest(last)
             publish(store, manifest["files"])
-            engine = cls(
-                setting, plan_from_dict(store.read_json(_plan_name(manifest["next_plan"])))
-            )
+            engine = cls(setting, plan_from_dict(read_plan(store, manifest["next_plan"])))
             engine._take_over(manifest)
         intent = log.intent(0 if last is None else last + 1) or {"delta": None, "quarantine": []}
         named = engine._holdings.segments() | set(engine.catalogue.segments)
@@ -122,13 +116,10 @@ class Engine:
         """The plan of the next epoch."""
         return self._plan
 
-    def manifest(self, epoch: int) -> Manifest:
-        """What a committed epoch did."""
-        return self._log.manifest(epoch)
-
-    def is_committed(self, epoch: int) -> bool:
-        """Whether the epoch counts already."""
-        return self.last is not None and epoch <= self.last
+    @property
+    def epoch_events(self) -> int:
+        """Events of the next epoch at most."""
+        return self._setting.config.engine.epoch_events
 
     def wants_closing(self) -> bool:
         """Whether a stream that has been drained should get a final epoch, to close windows."""
@@ -257,7 +248,7 @@ class Engine:
         self._log.commit(epoch, manifest)
         self.last = epoch
         publish(store, manifest["files"])
-        self._collect_garbage(before, frozenset(segments))
+        self._collect_garbage(before, self._holdings.segments() | frozenset(segments))
         return manifest
 
     def _boxes_of(self, expired: Sequence[Held]) -> tuple[tuple[str, int, int, int, int], ...]:
@@ -299,8 +290,7 @@ class Engine:
             if over:
                 self._plan = self._plan.forget(over)
             if over or decision.changes:
-                name = _plan_name(self._plan.version)
-                self._setting.store.write_json(name, self._plan.to_dict())
+                write_plan(self._setting.store, self._plan)
         return decision
 
     def _catalogue_segments(self) -> list[str]:
@@ -352,15 +342,3 @@ class Engine:
             **self._holdings.to_dict(),
             **outcome.to_dict(),
         }
-
-    def _collect_garbage(self, before: frozenset[str], catalogue: frozenset[str]) -> None:
-        """Delete segments that the last *two* manifests do without: a straggling attempt of the
-        epoch just committed may still read what its task named."""
-        live = self._holdings.segments() | catalogue
-        for name in self._dropped - live:
-            self._setting.store.delete(name)
-        self._dropped = before - live
-
-
-def _plan_name(version: int) -> str:
-    return f"plans/{version:08d}.json"

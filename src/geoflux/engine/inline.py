@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from geoflux.engine.engine import Engine, Manifest
+from geoflux.engine.engine import Engine
+from geoflux.engine.epochs import Manifest
 from geoflux.engine.keyed_engine import KeyedEngine
 from geoflux.engine.route import Parcel
 from geoflux.engine.source import EventSource
@@ -48,8 +49,7 @@ def drain(
     manifests: list[Manifest] = []
     position, epoch = 0, 0
     while True:
-        limit = engine.epoch_events if isinstance(engine, KeyedEngine) else epoch_events
-        end = source.latest(position, min(limit, epoch_events))
+        end = source.latest(position, min(engine.epoch_events, epoch_events))
         if end == position and epoch > 0:
             break
         if not engine.is_committed(epoch):

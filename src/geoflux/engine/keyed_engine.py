@@ -17,6 +17,7 @@ from typing import Any
 from geoflux.balance.back_pressure import next_limit
 from geoflux.balance.flux_loads import SiteReport
 from geoflux.balance.policy import Decision, Observed, Policy, SlotLoad, Static
+from geoflux.engine.epochs import Epochs, Manifest, begun_with, read_plan, write_plan
 from geoflux.engine.keyed_rows import KeyedIntake
 from geoflux.engine.keyed_task import Budget, Emulated, KeyedReport, KeyedTask
 from geoflux.engine.staging import publish, published_name, sweep
@@ -28,7 +29,6 @@ from geoflux.state.epoch_log import EpochLog
 from geoflux.state.refs import Ref, StateMap
 from geoflux.state.store import Store
 
-Manifest = dict[str, Any]
 _NOT_SUMMED = ("result_files", "states", "carried", "sizes", "tuples", "spilled")
 
 
@@ -56,12 +56,12 @@ class KeyedOpened:
     started: float
 
 
-class KeyedEngine:
+class KeyedEngine(Epochs):
     """Epochs of a keyed operator, one after another, on a run's directory."""
 
     def __init__(self, setting: KeyedSetting, plan: HashPlan) -> None:
+        super().__init__(setting.store)
         self._setting = setting
-        self._log = EpochLog(setting.store)
         self._plan = plan
         self._states, self._carried = StateMap({}), StateMap({})
         self._sizes: dict[int, int] = {}
@@ -70,8 +70,6 @@ class KeyedEngine:
         self._policy_state: dict[str, Any] = {}
         self._carried_rows = 0
         self.epoch_events = setting.epoch_events
-        self._dropped: frozenset[str] = frozenset()
-        self.last: int | None = None
 
     @classmethod
     def recovered(cls, setting: KeyedSetting, first_plan: Callable[[], HashPlan]) -> KeyedEngine:
@@ -79,14 +77,11 @@ class KeyedEngine:
         store, log = setting.store, EpochLog(setting.store)
         last = log.last()
         if last is None:
-            if not store.exists(_plan_name(1)):
-                store.write_json(_plan_name(1), first_plan().to_dict())
-            engine = cls(setting, HashPlan.from_dict(store.read_json(_plan_name(1))))
+            engine = cls(setting, HashPlan.from_dict(begun_with(store, first_plan)))
         else:
             manifest = log.manifest(last)
             publish(store, manifest["files"])
-            plan = HashPlan.from_dict(store.read_json(_plan_name(manifest["next_plan"])))
-            engine = cls(setting, plan)
+            engine = cls(setting, HashPlan.from_dict(read_plan(store, manifest["next_plan"])))
             engine._take_over(manifest)
         sweep(store, engine._segments())
         return engine
@@ -106,14 +101,6 @@ class KeyedEngine:
     def plan(self) -> HashPlan:
         """The plan of the next epoch."""
         return self._plan
-
-    def manifest(self, epoch: int) -> Manifest:
-        """What a committed epoch did."""
-        return self._log.manifest(epoch)
-
-    def is_committed(self, epoch: int) -> bool:
-        """Whether the epoch counts already."""
-        return self.last is not None and epoch <= self.last
 
     def wants_closing(self) -> bool:
         """Whether rows wait that no further event will bring to their turn."""
@@ -162,9 +149,7 @@ class KeyedEngine:
         self._log.commit(epoch, manifest)
         self.last = epoch
         publish(self._setting.store, manifest["files"])
-        for name in self._dropped - self._segments():
-            self._setting.store.delete(name)
-        self._dropped = before - self._segments()
+        self._collect_garbage(before, self._segments())
         return manifest
 
     def _fullness(self, slots: Sequence[KeyedReport]) -> float:
@@ -205,7 +190,7 @@ class KeyedEngine:
         for change in decision.changes:
             self._plan = self._plan.apply(change)
         if decision.changes:
-            self._setting.store.write_json(_plan_name(self._plan.version), self._plan.to_dict())
+            write_plan(self._setting.store, self._plan)
         return decision
 
     def _site(self, report: KeyedReport) -> SiteReport:
@@ -261,7 +246,3 @@ def _summary(report: KeyedReport) -> dict[str, Any]:
     summary["partitions"] = len(report.sizes)
     summary["spilled"] = len(report.spilled)
     return summary
-
-
-def _plan_name(version: int) -> str:
-    return f"plans/{version:08d}.json"

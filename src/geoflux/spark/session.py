@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 from pyspark import SparkContext
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from geoflux.errors import EnvironmentProblem
 from geoflux.sections import EngineConfig
@@ -140,3 +140,20 @@ def stop_session(spark: SparkSession) -> None:
             process.wait(10)
     SparkContext._gateway = None
     SparkContext._jvm = None
+
+
+@contextlib.contextmanager
+def session_for(
+    config: EngineConfig, events: DataFrame | None, spark: SparkSession | None
+) -> Iterator[SparkSession]:
+    """The caller's session, that of the stream, or one of our own, with its workers started."""
+    given = spark or (events.sparkSession if events is not None else None)
+    if given is not None:
+        yield given
+        return
+    own = build_session(config)
+    try:
+        warm_workers(own)
+        yield own
+    finally:
+        stop_session(own)

@@ -7,6 +7,7 @@ one more epoch without events, in a query of its own: only then is it known that
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 import time
@@ -19,10 +20,13 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from geoflux import errors
-from geoflux.engine.engine import Engine, Manifest
+from geoflux.config import Config
+from geoflux.engine.engine import Engine
+from geoflux.engine.epochs import Manifest
 from geoflux.engine.keyed_engine import KeyedEngine
 from geoflux.engine.source import EventSource
 from geoflux.errors import GeofluxError
+from geoflux.settings import seconds
 from geoflux.spark.epoch import RouteRows, RouteSlices, run_job
 from geoflux.spark.session import default_parallelism
 from geoflux.spark.silence import Beat, is_closing
@@ -66,6 +70,18 @@ class Pace:
     idle_seconds: float = 0.0
     deadline: float | None = None
 
+    @classmethod
+    def of(cls, config: Config, idle_seconds: float) -> Pace:
+        """The pace that (checked) settings ask for; their time begins to run now."""
+        limit = seconds(config.run.duration) if config.run.duration else None
+        simulated = config.source.kind == "simulate"
+        paced = (simulated and config.simulate.paced) or config.source.speed > 0
+        deadline = None if limit is None or simulated else time.time() + limit
+        return cls(
+            config.run.mode == "drain", paced, config.engine.epoch_events,
+            config.engine.epoch_seconds, idle_seconds, deadline,
+        )  # fmt: skip
+
 
 class EpochStream:
     """Runs epochs over a stream until it is drained, ends, or is told to stop.
@@ -84,6 +100,7 @@ class EpochStream:
         self._listener = listener or Listener()
         self._checkpoint = Path(store.path("checkpoint"))
         self._pushback = Path(store.path(_PUSHBACK))
+        self._most = ""
         self._lock = threading.Lock()
         self._asked = threading.Event()
         self._ending = False
@@ -99,18 +116,23 @@ class EpochStream:
         taken in first; after a few times it is left open, for the next run to close. Rows that a
         keyed operator has handed back are worked off, however many epochs that takes.
         """
+        self._most = str(pace.epoch_events)
+        self._push_back()
         at_once = pace.drain and (not pace.paced or isinstance(self._events, DataFrame))
         beat = Beat(0.0 if at_once else pace.idle_seconds)
         ended = self._query(pace, beat, at_once or self._is_at_end())
         if ended and not at_once and not self._is_at_end():  # it was over, but more has come since
             ended = self._query(pace, beat, at_once)
-        closings = 0
-        while closings < _CLOSINGS or isinstance(self._engine, KeyedEngine):
+        tries, waiting = 0, math.inf
+        while True:
             last = self._engine.last
             if not (pace.drain and ended and last is not None and self._engine.wants_closing()):
                 return
+            before, waiting = waiting, self._engine.manifest(last)["carried_out"]
+            tries = 1 if waiting < before else tries + 1
+            if tries > _CLOSINGS:
+                return
             ended = self._query(pace, Beat(closing=last + 1), at_once=True)
-            closings += 1
 
     def stop(self) -> None:
         """Ask the run to end after the epoch that is under way; from any thread."""
@@ -202,11 +224,17 @@ class EpochStream:
         about["job_seconds"] = time.time() - begun
         about["open_seconds"] = begun - opened.started
         manifest = self._engine.commit(opened, slots, routes, about)
-        if isinstance(self._engine, KeyedEngine):
-            self._store.write_bytes(_PUSHBACK, str(self._engine.epoch_events).encode())
+        self._push_back()
         self._tell_matches(manifest)
         if self._listener.on_epoch is not None:
             self._listener.on_epoch(manifest)
+
+    def _push_back(self) -> None:
+        """Tell the source how many events the next epoch may have, where that is news to it."""
+        allowed = str(self._engine.epoch_events)
+        told = self._pushback.read_text() if self._pushback.exists() else self._most
+        if allowed != told:
+            self._store.write_bytes(_PUSHBACK, allowed.encode())
 
     def _closes(self, rows: DataFrame, epoch: int) -> bool:
         """Whether an epoch closes the stream: it was made to, it should, and nothing came after

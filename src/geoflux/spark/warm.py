@@ -17,7 +17,8 @@ from geoflux.balance.policy import Decision, Observed, Orders, Policy
 from geoflux.balance.requests import Ask, Receiver
 from geoflux.balance.tuning import Tuning
 from geoflux.config import Config
-from geoflux.engine.engine import Engine, Manifest
+from geoflux.engine.engine import Engine
+from geoflux.engine.epochs import Manifest
 from geoflux.engine.inline import run_epoch
 from geoflux.engine.setting import Setting
 from geoflux.engine.sinks import compact
