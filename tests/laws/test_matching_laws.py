@@ -195,7 +195,7 @@ def test_counts_and_pairs_equal_brute_force(
     partition = Partition(1, col0, row0, col1 + 1, row1 + 1, 0)
     draws = Draws(space, grid, seed)
     everything, records = layer_rows(draws, space, 25)
-    rows = everything.filter(pa.array(queries.touching(everything, grid, partition)))
+    rows = everything.filter(pa.array(queries.touching(everything, grid, partition.box)))
     events = events_in(draws, grid, partition, 60)
     layer = Layer.build(rows, grid, partition)
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from itertools import pairwise
 from random import Random
 
 import numpy as np
@@ -95,7 +94,8 @@ def test_layers_hold_each_living_query_once_and_are_few(
             assert matched(operator, reopened) == matched(operator, state)
             bases = sum(ref.kind == "base" for ref in refs)
             sizes = [len(matcher.layer) for matcher, _ in state.matchers[:bases]]
-            assert all(2 * less < large for large, less in pairwise(sizes))
+            assert all(sum(n <= 2 * size for n in sizes) <= 3 for size in sizes[-1:])
+            assert len(sizes) <= 3 * (1 + np.log2(max(last, 1)))
 
 
 def test_a_burst_is_written_a_few_times_only() -> None:
@@ -117,4 +117,45 @@ def test_a_burst_is_written_a_few_times_only() -> None:
                 if made and matcher.layer.rows.column("number")[-1].as_py() == 1000 * step + 999:
                     written += len(matcher.layer)
         assert state.queries == 40_000
-        assert written <= 40_000 * 5
+        assert written <= 40_000 * 4
+
+
+@settings(max_examples=30)
+@given(
+    st.integers(1, 60), st.integers(0, 60), st.integers(0, 30), st.randoms(use_true_random=False)
+)
+def test_a_part_goes_on_with_the_layers_of_the_whole_while_they_are_mostly_its_own(
+    low: int, high: int, both: int, draw: Random
+) -> None:
+    """Queries of the lower left, of the upper right, and of both quarters."""
+    corners = [(0.0, 3.0)] * low + [(5.0, 8.0)] * high + [(2.0, 6.0)] * both
+    rows = boxes(range(len(corners)))
+    for name, side in (("x0", 0), ("y0", 0), ("x1", 1), ("y1", 1)):
+        edges = pa.array([corner[side] for corner in corners], pa.float64())
+        rows = rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), edges)
+    ended = {n for n in range(len(corners)) if draw.random() < 0.1}
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("geoflux.operators.pubsub._SMALL", 0)
+        store = Store(folder)
+        operator = PubSub(GRID, store, counting=True)
+        write_folded(store, "state/all", WHOLE.id, Delta(rows, np.empty(0, np.int64)))
+        whole = operator.open(WHOLE, (Ref("delta", "state/all", WHOLE.id),))
+        patch.setattr("geoflux.operators.pubsub._SMALL", 100)
+        gone = Delta(rows.slice(0, 0), np.array(sorted(ended), np.int64))
+        write_folded(store, "state/gone", WHOLE.id, gone)
+        refs = (*whole.refs, Ref("delta", "state/gone", WHOLE.id))
+        halves = {2: (0, 4, low, 1.5), 3: (4, 8, high, 6.5)}
+        for number, (col0, col1, mine, at) in halves.items():
+            part = Partition(number, col0, 0, col1, 8, slot=0, parents=(WHOLE.id,))
+            state = operator.open(part, refs)
+            theirs = range(low) if number == 2 else range(low, low + high)
+            wanted = {*theirs, *range(low + high, len(corners))} - ended
+            assert state.queries == len(wanted)
+            x, y = np.array([at]), np.array([at])
+            events = Events(x, y, np.zeros(1, np.int64), None, {})
+            told = Told()
+            operator.process(state, SortedEvents.of(events, GRID, part), told)
+            assert told.found == Counter(set(theirs) - ended)
+            kept = [ref for ref in state.refs if ref in whole.refs]
+            assert bool(kept) == (2 * (mine + both) >= len(corners))
+            assert operator.open(part, state.refs).refs == state.refs

@@ -157,7 +157,8 @@ def test_a_layer_comes_back_as_it_was(tmp_path: Path) -> None:
     store = Store(str(tmp_path))
     written = layer.write(store, "state/base.arrow", {"kind": "base", "partition": 3})
     assert written == store.size("state/base.arrow")
-    assert read_segment(store, "state/base.arrow").about == {"kind": "base", "partition": 3}
+    about = {"kind": "base", "partition": 3, "buckets": [0, 0, 36, 18]}
+    assert read_segment(store, "state/base.arrow").about == about
     opened = Layer.open(store, "state/base.arrow")
     assert opened.rows.equals(layer.rows)
     for one, other in ((opened.plain, layer.plain), (opened.refine, layer.refine)):

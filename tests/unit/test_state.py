@@ -169,13 +169,16 @@ def test_references_follow_split_merge_and_move() -> None:
     joined = after.apply(merge)
     whole = next(p.id for p in joined.partitions if p.parents == tuple(children))
     again = halves.changed(merge, joined)
-    assert again.of(whole) == state.of(left), "what both children inherited is listed once"
+    areas = [after.partition(child).box for child in children]
+    inherited = tuple(ref._replace(area=area) for area in areas for ref in state.of(left))
+    assert again.of(whole) == inherited, "of each child what it was told of"
     assert set(again.refs) == {whole, right}
 
     last = Merge(right, whole, 1)
     everything = again.changed(last, joined.apply(last))
     (only,) = everything.refs.values()
-    assert only == state.of(right) + state.of(left)
+    mine = tuple(ref._replace(area=plan.partition(right).box) for ref in state.of(right))
+    assert only == mine + inherited
     assert everything.segments() == state.segments()
 
 

@@ -58,7 +58,7 @@ def execute(
             state = _opened(task, operator, partition)
             load_seconds += time.perf_counter() - opening
             if state.refs != refs:
-                written[str(partition.id)] = [list(ref) for ref in state.refs]
+                written[str(partition.id)] = [ref.plain() for ref in state.refs]
             queries += state.queries
             if windows is not None:
                 windows.close(partition, state)

@@ -37,7 +37,7 @@ class Holdings:
         """After an epoch: what the slots wrote, and which segments have expired."""
         windows = self.windows.replaced(_rewritten([slot.window_refs for slot in slots]))
         for slot in slots:
-            sent = [Ref(*ref) for ref in slot.window_sent]
+            sent = [Ref.of(ref) for ref in slot.window_sent]
             windows = windows.appended({ref.partition: ref for ref in sent})
         kept = [Kept.from_list(kept) for slot in slots for kept in slot.kept]
         retained, expired = self.retained.replaced(kept).expired(limits, max_time)
@@ -87,5 +87,5 @@ class Holdings:
 def _rewritten(reports: Sequence[Mapping[str, list[list[Any]]]]) -> dict[int, tuple[Ref, ...]]:
     """The references that slots changed, by partition."""
     return {
-        int(p): tuple(Ref(*ref) for ref in refs) for told in reports for p, refs in told.items()
+        int(p): tuple(Ref.of(ref) for ref in refs) for told in reports for p, refs in told.items()
     }

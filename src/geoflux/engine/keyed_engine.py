@@ -127,12 +127,12 @@ class KeyedEngine(Epochs):
         slots = sorted(slots, key=lambda slot: slot.slot)
         counts = self._conserved(epoch, slots, routes)
         for report in slots:
-            news = {int(p): tuple(Ref(*r) for r in refs) for p, refs in report.states.items()}
+            news = {int(p): tuple(Ref.of(r) for r in refs) for p, refs in report.states.items()}
             self._states = self._states.replaced(news)
             self._sizes |= {int(p): size for p, size in report.sizes.items()}
             self._turns |= {int(p): epoch for p, rows in report.tuples.items() if rows}
         self._carried = StateMap(
-            {int(p): tuple(Ref(*r) for r in refs) for s in slots for p, refs in s.carried.items()}
+            {int(p): tuple(Ref.of(r) for r in refs) for s in slots for p, refs in s.carried.items()}
         )
         self._spilled = frozenset(int(p) for report in slots for p in report.spilled)
         self._carried_rows = counts["carried_out"]

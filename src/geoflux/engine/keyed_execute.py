@@ -188,4 +188,4 @@ def _names(schema: pa.Schema) -> str:
 
 
 def _as_text(refs: dict[int, tuple[Ref, ...]]) -> dict[str, list[list[Any]]]:
-    return {str(p): [list(ref) for ref in some] for p, some in refs.items()}
+    return {str(p): [ref.plain() for ref in some] for p, some in refs.items()}

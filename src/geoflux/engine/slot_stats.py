@@ -171,7 +171,7 @@ class SlotStats:
         write_segment(store, name, stats_to_arrays(stats), {"kind": "stats"})
         for partition, stat in stats.items():
             ref = Ref("stats", name, partition)
-            report.refs[str(partition)] = [list(ref)]
+            report.refs[str(partition)] = [ref.plain()]
             _remember(store, ref, stat)
 
 

@@ -104,7 +104,7 @@ class SlotWindows:
         closing = self._homes.close(partition.id, queries, refs, _known(place, task.epoch))
         _remember(place, task.epoch, closing.known)
         if closing.refs != refs:
-            self.report.refs[str(partition.id)] = [list(ref) for ref in closing.refs]
+            self.report.refs[str(partition.id)] = [ref.plain() for ref in closing.refs]
         for table in closing.results:
             self._tell(queries, table)
 

@@ -7,7 +7,7 @@ built in memory from rows, or opened from a segment without reading it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -29,11 +29,13 @@ from geoflux.state.store import Store
 
 @dataclass(frozen=True)
 class Layer:
-    """Queries and their indexes over one partition's cells."""
+    """Queries and their indexes over the cells of one partition: the one that they were written
+    for, or a part of it, whose events find in them what they find in the whole."""
 
     rows: pa.Table
     plain: CellIndex
     refine: CellIndex
+    buckets: Buckets
 
     @classmethod
     def build(cls, rows: pa.Table, grid: Grid, partition: Partition) -> Layer:
@@ -48,6 +50,7 @@ class Layer:
             queries.from_arrays(segment.columns),
             CellIndex.from_arrays(segment.arrays("plain."), "plain."),
             CellIndex.from_arrays(segment.arrays("refine."), "refine."),
+            Buckets(*segment.about["buckets"]),
         )
 
     def write(self, store: Store, name: str, about: dict[str, Any]) -> int:
@@ -57,7 +60,7 @@ class Layer:
             **self.plain.arrays("plain."),
             **self.refine.arrays("refine."),
         }
-        return write_segment(store, name, arrays, about)
+        return write_segment(store, name, arrays, {**about, "buckets": astuple(self.buckets)})
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)
@@ -86,6 +89,7 @@ def _build(rows: pa.Table, grid: Grid, buckets: Buckets) -> Layer:
         rows,
         CellIndex.build(buckets, ranges.take(certain), _take(ticks, certain), plain_extra),
         CellIndex.build(buckets, ranges.take(doubtful), _take(ticks, doubtful), refine_extra),
+        buckets,
     )
 
 

@@ -32,6 +32,7 @@ class SortedEvents:
     events: Events
     groups: tuple[IntArray, IntArray, int]
     points: tuple[Any, Any, Any, Any]
+    buckets: Buckets
 
     @classmethod
     def of(cls, events: Events, grid: Grid, partition: Partition) -> SortedEvents:
@@ -44,7 +45,16 @@ class SortedEvents:
         ordered = events.take(order)
         x, y = ordered.x, ordered.y
         points = (grid.space.ticks_x(x), grid.space.ticks_y(y), x, y)
-        return cls(ordered, (group_cells, offsets, buckets.columns), points)
+        return cls(ordered, (group_cells, offsets, buckets.columns), points, buckets)
+
+    def groups_in(self, buckets: Buckets) -> tuple[IntArray, IntArray, int]:
+        """The groups by their cells in a larger area."""
+        if buckets == self.buckets:
+            return self.groups
+        cells, offsets, width = self.groups
+        row = cells // width + np.int32(self.buckets.row0 - buckets.row0)
+        column = cells % width + np.int32(self.buckets.col0 - buckets.col0)
+        return row * np.int32(buckets.columns) + column, offsets, buckets.columns
 
 
 @dataclass
@@ -76,8 +86,8 @@ class LayerMatcher:
         if plain.query.size:
             work.checks += int(
                 kernels.count_matches(
-                    ready.groups, ready.points, plain.levels, plain.offsets, plain.boxes,
-                    self._exact, counts,
+                    ready.groups_in(self.layer.buckets), ready.points, plain.levels,
+                    plain.offsets, plain.boxes, self._exact, counts,
                 )
             )  # fmt: skip
         for _, query in self._refined(ready, work):
@@ -87,9 +97,10 @@ class LayerMatcher:
     def add_checks(self, ready: SortedEvents, checks: FloatArray, refined: float) -> None:
         """Add the boxes that the events of each cell are compared with; ``refined`` is the weight
         of those where more than the box is asked."""
+        groups = ready.groups_in(self.layer.buckets)
         for index, weight in ((self.layer.plain, 1.0), (self.layer.refine, refined)):
             if index.query.size:
-                kernels.add_checks(ready.groups, index.levels, index.offsets, weight, checks)
+                kernels.add_checks(groups, index.levels, index.offsets, weight, checks)
 
     def pairs(self, ready: SortedEvents, work: Work) -> Iterator[tuple[IntArray, IntArray]]:
         """All (event, query) pairs that match, in pieces; events by their row in
@@ -111,13 +122,13 @@ class LayerMatcher:
         if index.query.size == 0:
             return
         note_entries = index is self.layer.refine
-        room = _ROOM
+        room, groups = _ROOM, ready.groups_in(self.layer.buckets)
         cursor = (0, 0)
-        while cursor[0] < ready.groups[0].size:
+        while cursor[0] < groups[0].size:
             event, query, entry = _scratch(room)
             entry = entry if note_entries else entry[:0]
             found, checks, group, at, need = kernels.list_matches(
-                ready.groups, ready.points, index.levels, index.offsets, index.boxes,
+                groups, ready.points, index.levels, index.offsets, index.boxes,
                 self._exact, cursor, event, query, entry,
             )  # fmt: skip
             work.checks += int(checks)

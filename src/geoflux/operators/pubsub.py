@@ -1,9 +1,10 @@
 """Publish/subscribe: every event to every standing query whose area it lies in.
 
-A partition's state is a few base layers (mapped segments with their index), each much larger than
-the next, a small layer of what came since, and the numbers of what ended since. When changes
-outgrow the bases, the slot writes a new one. The operator never knows who owns what: it is given a
-partition and references.
+A partition's state is a few base layers (mapped segments with their index), at most three of about
+the same size, a small layer of what came since, and the numbers of what ended since. When changes
+outgrow the bases, the slot writes a new one. A partition that was cut out of another goes on with
+the layers of that one, as long as they are mostly about itself. The operator never knows who owns
+what: it is given a partition and references.
 """
 
 from __future__ import annotations
@@ -27,12 +28,14 @@ from geoflux.operators.matching import LayerMatcher, SortedEvents, Work
 from geoflux.plan.plan import Partition
 from geoflux.spatial.grid import Grid
 from geoflux.spatial.space import IntArray
-from geoflux.state.refs import Ref
+from geoflux.state.refs import Ref, common
 from geoflux.state.segments import unique_name
 from geoflux.state.store import Store
 
 _FOLD_AFTER = 16
 """Deltas of a partition after which they are folded into one segment."""
+_ALIKE = 4
+"""Layers of about the same size that are written as one."""
 _SMALL = 1024
 """Changes that a partition may always carry beside its base."""
 
@@ -68,6 +71,30 @@ class PartitionState:
         return Asking.among([(matcher.layer.rows, alive) for matcher, alive in self.matchers])
 
 
+@dataclass(frozen=True)
+class _Base:
+    """A base layer of a partition. One that was written for a partition that this one was cut out
+    of serves as it is, for those queries that are ``touching`` this one."""
+
+    ref: Ref
+    layer: Layer
+    touching: Mask | None
+    """``None``: it was written for this partition, and all do."""
+    size: int
+    """How many of its queries are the partition's."""
+
+    @property
+    def rows(self) -> pa.Table:
+        """The partition's queries."""
+        rows = self.layer.rows
+        return rows if self.touching is None else rows.filter(pa.array(self.touching))
+
+    @property
+    def is_wasteful(self) -> bool:
+        """Whether to write it anew: most of it is others', or some of it is elsewhere too."""
+        return self.ref.area is not None or 2 * self.size < len(self.layer)
+
+
 class PubSub:
     """The operator: opens partitions and matches events against them.
 
@@ -83,22 +110,24 @@ class PubSub:
     def open(self, partition: Partition, refs: tuple[Ref, ...]) -> PartitionState:
         """Make a partition's state ready; rewrites it where that pays."""
         delta = joined([self._delta(ref, partition) for ref in refs if ref.kind == "delta"])
-        bases = [ref for ref in refs if ref.kind == "base"]
-        if any(ref.partition != partition.id for ref in refs):
-            return self._rebased(partition, bases, delta)
-        layers = [Layer.open(self._store, ref.segment) for ref in bases]
-        held = sum(len(layer) for layer in layers)
-        few = max(_SMALL, held // 8)
+        bases = [self._base(ref, partition) for ref in refs if ref.kind == "base"]
+        deltas = [ref for ref in refs if ref.kind == "delta"]
+        few = max(_SMALL, sum(base.size for base in bases) // 8)
         if delta.ended.size > few:
             return self._rebased(partition, bases, delta)
-        if len(delta.rows) > few:
-            return self._layered(partition, list(zip(bases, layers, strict=True)), delta)
-        if len(refs) > _FOLD_AFTER:
+        wasteful = [base for base in bases if base.is_wasteful]
+        if len(delta.rows) > few or wasteful:
+            others = [base for base in bases if not base.is_wasteful]
+            return self._layered(partition, others, wasteful, delta)
+        if len(refs) > _FOLD_AFTER or any(ref.partition != partition.id for ref in deltas):
+            kept = [base.ref for base in bases]
+            if len(delta.rows) == delta.ended.size == 0:
+                return self._composed(partition, bases, delta, tuple(kept), ())
             name = unique_name("state", f"delta-p{partition.id}")
             write_folded(self._store, name, partition.id, delta)
             folded = Ref("delta", name, partition.id)
-            return self._composed(partition, layers, delta, (*bases, folded), (name,))
-        return self._composed(partition, layers, delta, refs, ())
+            return self._composed(partition, bases, delta, (*kept, folded), (name,))
+        return self._composed(partition, bases, delta, refs, ())
 
     def process(
         self, state: PartitionState, ready: SortedEvents, sink: MatchSink,
@@ -133,72 +162,73 @@ class PubSub:
         delta = read_delta(self._store, ref.segment, ref.partition)
         if ref.partition == partition.id:
             return delta
-        return Delta(self._touching(delta.rows, partition), delta.ended)
+        if len(delta.rows) == 0:
+            return delta
+        touching = queries.touching(delta.rows, self._grid, common(partition.box, ref.area))
+        return Delta(delta.rows.filter(pa.array(touching)), delta.ended)
 
-    def _touching(self, rows: pa.Table, partition: Partition) -> pa.Table:
-        if len(rows) == 0:
-            return rows
-        return rows.filter(pa.array(queries.touching(rows, self._grid, partition)))
+    def _base(self, ref: Ref, partition: Partition) -> _Base:
+        layer = Layer.open(self._store, ref.segment)
+        if ref.partition == partition.id:
+            return _Base(ref, layer, None, len(layer))
+        touching = queries.touching(layer.rows, self._grid, common(partition.box, ref.area))
+        return _Base(ref, layer, touching, int(touching.sum()))
 
-    def _rebased(self, partition: Partition, bases: list[Ref], delta: Delta) -> PartitionState:
+    def _rebased(self, partition: Partition, bases: list[_Base], delta: Delta) -> PartitionState:
         """Everything as one layer."""
-        rows = [delta.rows]
-        for ref in bases:
-            old = Layer.open(self._store, ref.segment).rows
-            rows.append(old if ref.partition == partition.id else self._touching(old, partition))
-        alive = once(pa.concat_tables(rows), delta.ended)
+        alive = once(pa.concat_tables([delta.rows, *(b.rows for b in bases)]), delta.ended)
         if len(alive) == 0:
             return PartitionState(partition, (), (), 0)
-        ref, layer = self._written(partition, alive)
-        return self._composed(
-            partition,
-            [layer],
-            Delta(queries.no_queries(), np.empty(0, np.int64)),
-            (ref,),
-            (ref.segment,),
-        )
+        base = self._written(partition, alive)
+        nothing = Delta(queries.no_queries(), np.empty(0, np.int64))
+        return self._composed(partition, [base], nothing, (base.ref,), (base.ref.segment,))
 
     def _layered(
-        self, partition: Partition, bases: list[tuple[Ref, Layer]], delta: Delta
-    ) -> PartitionState:
-        """What came since as a layer of its own, together with layers that are not much larger:
-        each query is written anew a few times only, however many come in a row."""
-        rows, size = [delta.rows], len(delta.rows)
-        while bases and len(bases[-1][1]) <= 2 * size:
-            _, layer = bases.pop()
-            rows.append(layer.rows)
-            size += len(layer)
+        self, partition: Partition, bases: list[_Base], renewed: list[_Base], delta: Delta
+    ) -> PartitionState:  # fmt: skip
+        """What came since, and bases that must be written anew, as a layer of its own; together
+        with those that are not much larger, once there are several: each query is written a few
+        times only, however many come in a row."""
+        rows = [delta.rows, *(base.rows for base in renewed)]
+        size, written = sum(len(some) for some in rows), []
+        bases = sorted(bases, key=lambda base: -base.size)
+        while sum(base.size <= 2 * size for base in bases) >= _ALIKE - 1:
+            small = [base for base in bases if base.size <= 2 * size]
+            bases = bases[: len(bases) - len(small)]
+            rows += [base.rows for base in small]
+            size += sum(base.size for base in small)
         alive = once(pa.concat_tables(rows), delta.ended)
-        refs, layers, written = [r for r, _ in bases], [layer for _, layer in bases], []
-        if len(alive):
-            ref, layer = self._written(partition, alive)
-            refs.append(ref)
-            layers.append(layer)
-            written.append(ref.segment)
         left = Delta(queries.no_queries(), delta.ended if bases else delta.ended[:0])
+        if len(alive):
+            bases.append(self._written(partition, alive))
+            written.append(bases[-1].ref.segment)
+        refs = [base.ref for base in bases]
         if left.ended.size:
             name = unique_name("state", f"delta-p{partition.id}")
             write_folded(self._store, name, partition.id, left)
             refs.append(Ref("delta", name, partition.id))
             written.append(name)
-        return self._composed(partition, layers, left, tuple(refs), tuple(written))
+        return self._composed(partition, bases, left, tuple(refs), tuple(written))
 
-    def _written(self, partition: Partition, rows: pa.Table) -> tuple[Ref, Layer]:
+    def _written(self, partition: Partition, rows: pa.Table) -> _Base:
         layer = Layer.build(rows, self._grid, partition)
         name = unique_name("state", f"base-p{partition.id}")
         layer.write(self._store, name, {"kind": "base", "partition": partition.id})
-        return Ref("base", name, partition.id), Layer.open(self._store, name)
+        ref = Ref("base", name, partition.id)
+        return _Base(ref, Layer.open(self._store, name), None, len(layer))
 
     def _composed(
-        self, partition: Partition, layers: list[Layer], delta: Delta,
+        self, partition: Partition, bases: list[_Base], delta: Delta,
         refs: tuple[Ref, ...], written: tuple[str, ...],
     ) -> PartitionState:  # fmt: skip
         matchers: list[tuple[LayerMatcher, Mask | None]] = []
         count = 0
-        for layer in layers:
-            alive = _alive(queries.numeric(layer.rows, "number"), delta.ended)
-            matchers.append((LayerMatcher(layer, self._grid), alive))
-            count += len(layer) if alive is None else int(alive.sum())
+        for base in bases:
+            alive = _alive(queries.numeric(base.layer.rows, "number"), delta.ended)
+            if base.touching is not None:
+                alive = base.touching if alive is None else alive & base.touching
+            matchers.append((LayerMatcher(base.layer, self._grid), alive))
+            count += base.size if alive is None else int(alive.sum())
         if len(delta.rows):
             recent = Layer.build(delta.rows, self._grid, partition)
             matchers.append((LayerMatcher(recent, self._grid), None))

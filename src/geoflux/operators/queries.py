@@ -97,14 +97,15 @@ def boxes_as_parts(rows: pa.Table) -> tuple[IntArray, list[FloatArray]]:
     )
 
 
-def touching(rows: pa.Table, grid: Grid, partition: Any) -> npt.NDArray[np.bool_]:
-    """Which queries have a cell of their box in a partition."""
+def touching(rows: pa.Table, grid: Grid, area: tuple[int, int, int, int]) -> npt.NDArray[np.bool_]:
+    """Which queries have a cell of their box in an area (columns and rows from, and up to)."""
+    col0, row0, col1, row1 = area
     row, edges = boxes_as_parts(rows)
     ranges: CellRanges = grid.ranges(*edges)
     inside = (
         (ranges.col1 >= ranges.col0)
-        & (ranges.col0 < partition.col1) & (ranges.col1 >= partition.col0)
-        & (ranges.row0 < partition.row1) & (ranges.row1 >= partition.row0)
+        & (ranges.col0 < col1) & (ranges.col1 >= col0)
+        & (ranges.row0 < row1) & (ranges.row1 >= row0)
     )  # fmt: skip
     touches = np.zeros(len(rows), np.bool_)
     touches[row[inside]] = True

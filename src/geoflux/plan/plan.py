@@ -47,6 +47,11 @@ class Partition:
         """Area in cells."""
         return self.columns * self.rows
 
+    @property
+    def box(self) -> tuple[int, int, int, int]:
+        """Its cells: ``col0``, ``row0``, ``col1``, ``row1``."""
+        return self.col0, self.row0, self.col1, self.row1
+
 
 @dataclass(frozen=True)
 class Overlaps:

@@ -7,11 +7,14 @@ child keeps the rows that touch it. The list is in every manifest, so it is as d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from geoflux.plan import Change, GridPlan, Merge, Split
+
+Area = tuple[int, int, int, int]
+"""Cells: first column, first row, and the ones after the last."""
 
 
 class Ref(NamedTuple):
@@ -19,11 +22,48 @@ class Ref(NamedTuple):
     ``base`` (rows with their index), ``delta`` (rows that came, numbers that ended), ``windows``
     (what matches came to, addressed to homes) or ``stats`` (what its slot knows of its load); of a
     keyed operator ``state`` (saved whole), ``journal`` (rows that came since) or ``carry`` (rows
-    that were handed back)."""
+    that were handed back).
+
+    With an ``area``, only the rows that touch it are meant: those of a partition that was merged
+    with another. Its rows elsewhere may be out of date, since nobody told it of their end.
+    """
 
     kind: Literal["base", "delta", "windows", "stats", "state", "journal", "carry"]
     segment: str
     partition: int
+    area: Area | None = None
+
+    @classmethod
+    def of(cls, values: Sequence[Any]) -> Ref:
+        """The reference that :meth:`plain` wrote."""
+        kind, segment, partition, *area = values
+        return cls(kind, segment, partition, tuple(area[0]) if area else None)
+
+    def plain(self) -> list[Any]:
+        """Plain values, for reports and manifests."""
+        return list(self if self.area else self[:3])
+
+    def within(self, area: Area) -> Ref:
+        """The same, of the rows that touch an area; where only rows have one."""
+        if self.kind not in ("base", "delta"):
+            return self
+        return self._replace(area=common(area, self.area))
+
+
+def common(area: Area, other: Area | None) -> Area:
+    """The cells of both; a ``None`` has all.
+
+    >>> common((0, 0, 4, 4), (2, 1, 9, 9))
+    (2, 1, 4, 4)
+    """
+    if other is None:
+        return area
+    return (
+        max(area[0], other[0]),
+        max(area[1], other[1]),
+        min(area[2], other[2]),
+        min(area[3], other[3]),
+    )
 
 
 @dataclass(frozen=True)
@@ -59,7 +99,11 @@ class StateMap:
         parents = (
             (change.partition,) if isinstance(change, Split) else (change.first, change.second)
         )
-        inherited = tuple(dict.fromkeys(ref for p in parents for ref in self.of(p)))
+        heirlooms = [ref for p in parents for ref in self.of(p)]
+        if isinstance(change, Merge):
+            box = {p.id: p.box for p in after.retired}
+            heirlooms = [ref.within(box[p]) for p in parents for ref in self.of(p)]
+        inherited = tuple(dict.fromkeys(heirlooms))
         refs = {p: r for p, r in self.refs.items() if p not in parents}
         for child in after.partitions:
             if child.parents == parents:
@@ -70,13 +114,11 @@ class StateMap:
         """All segments that are referred to."""
         return frozenset(ref.segment for refs in self.refs.values() for ref in refs)
 
-    def to_dict(self) -> dict[str, list[list[str | int]]]:
+    def to_dict(self) -> dict[str, list[list[Any]]]:
         """Plain values, for the manifest."""
-        return {str(p): [list(ref) for ref in refs] for p, refs in self.refs.items()}
+        return {str(p): [ref.plain() for ref in refs] for p, refs in self.refs.items()}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, list[list[str | int]]]) -> StateMap:
+    def from_dict(cls, values: Mapping[str, list[list[Any]]]) -> StateMap:
         """The map that :meth:`to_dict` wrote."""
-        return cls(
-            {int(p): tuple(Ref(*ref) for ref in refs) for p, refs in values.items()}  # type: ignore[arg-type]
-        )
+        return cls({int(p): tuple(Ref.of(ref) for ref in refs) for p, refs in values.items()})
