@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from geoflux.operators.deltas import Delta, write_folded
 from geoflux.operators.events import Events
 from geoflux.operators.matching import SortedEvents
-from geoflux.operators.pubsub import MatchSink, PartitionState, PubSub
+from geoflux.operators.pubsub import _ALIKE, MatchSink, PartitionState, PubSub
 from geoflux.operators.queries import QUERY_SCHEMA
 from geoflux.plan.plan import Partition
 from geoflux.spatial.grid import Grid
@@ -94,8 +94,8 @@ def test_layers_hold_each_living_query_once_and_are_few(
             assert matched(operator, reopened) == matched(operator, state)
             bases = sum(ref.kind == "base" for ref in refs)
             sizes = [len(matcher.layer) for matcher, _ in state.matchers[:bases]]
-            assert all(sum(n <= 2 * size for n in sizes) <= 3 for size in sizes[-1:])
-            assert len(sizes) <= 3 * (1 + np.log2(max(last, 1)))
+            assert all(sum(n <= 2 * size for n in sizes) < _ALIKE for size in sizes[-1:])
+            assert len(sizes) < _ALIKE * (1 + np.log2(max(last, 1)))
 
 
 def test_a_burst_is_written_a_few_times_only() -> None:

@@ -104,6 +104,9 @@ def test_when_costs_are_far_apart_doing_nothing_is_over_at_once() -> None:
         assert calm.after(9.0, Tuning(), alarmed=True) == Pointer("start", True, 1, 9.0)
     assert Pointer().after(9.0, Tuning(), alarmed=True).rebalancing, "with nothing to compare too"
     assert Pointer("start", True, 1, 5.0).after(9.0, Tuning(), alarmed=True).stage == "good"
+    worse = Pointer("bad", True, 3, 9.0)
+    assert not worse.after(5.0, Tuning()).rebalancing
+    assert worse.after(5.0, Tuning(), alarmed=True) == Pointer("start", True, 4, 5.0)
 
 
 def rounds(

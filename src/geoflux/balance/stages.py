@@ -45,8 +45,9 @@ class Pointer:
 
     def after(self, rate: float | None, tuning: Tuning, alarmed: bool = False) -> Pointer:
         """The pointer after a round with this throughput, ``None`` where nothing was done. When
-        ``alarmed``, doing nothing is over at once: a hotspot that comes after a long calm would
-        else have to push the pointer all the way from the right end to the left one."""
+        ``alarmed``, doing nothing is over at once, and rebalancing is not given up: a hotspot that
+        comes after a long calm would else have to push the pointer all the way from the right end
+        to the left one, and one that grows faster than it is relieved would stop its relief."""
         if rate is None:
             return self
         if alarmed and not self.rebalancing:
@@ -58,6 +59,8 @@ class Pointer:
                 place = min(place + 1, len(STAGES) - 1)
             else:
                 place -= 1
+        if place == 0 and alarmed:
+            return Pointer("start", True, self.taken + 1, rate)
         if place == 0 or self.taken >= tuning.beta:
             return Pointer("start", not self.rebalancing, 1, rate)
         return Pointer(STAGES[place], self.rebalancing, self.taken + 1, rate)

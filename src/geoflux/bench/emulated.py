@@ -22,6 +22,7 @@ from geoflux.engine.epochs import Manifest
 from geoflux.engine.inline import run_epoch
 from geoflux.engine.setting import Setting
 from geoflux.engine.source import ControlSource, EventSource
+from geoflux.state.refs import Ref
 from geoflux.state.store import Store
 from geoflux.workload import Scenario, SimulatedControl, Simulator
 
@@ -120,7 +121,7 @@ class Emulation:
         sizes: dict[int, int] = dict.fromkeys(range(self.engine.plan.slots), 0)
         refs = self.last["refs"]
         for partition in self.engine.plan.partitions:
-            for _, segment, _ in refs.get(str(partition.id), []):
+            for segment in {Ref.of(ref).segment for ref in refs.get(str(partition.id), [])}:
                 if self.store.exists(segment):
                     sizes[partition.slot] += self.store.size(segment)
         return max(sizes.values())

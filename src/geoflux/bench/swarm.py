@@ -77,7 +77,8 @@ def run_benchmark(
 
 
 def _sweep(bench: Bench) -> None:
-    """Capability and latency against the number of queries (figure 6.5)."""
+    """Capability and latency against the number of queries (figure 6.5), while day becomes night.
+    SWARM begins with the plan that history has: what is compared is following the load."""
     sizes = bench.sizes
     measured: dict[str, dict[int, list[Seen]]] = {name: {} for name in scenes.STRATEGIES}
     table = table_of(
@@ -123,7 +124,9 @@ def _swept(bench: Bench, strategy: str, queries: int) -> tuple[list[Seen], int]:
     if strategy == "replicated":
         # All slots are alike: two of them, with their share of the events, stand for all.
         events, slots = 2 * events // slots, 2
-    config = scenes.simulated(strategy, queries, events, sizes.sweep_epochs, slots=slots)
+    config = scenes.simulated(
+        strategy, queries, events, sizes.sweep_epochs, slots=slots, swarm={"start": "history"}
+    )
     emulation = bench.emulated(f"{queries:,} queries, {strategy}", config)
     seen = emulation.run(sizes.sweep_epochs)
     more = scenes.SLOTS // slots

