@@ -261,10 +261,11 @@ def decided(story: dict[str, Any], policy: Policy) -> list[Manifest]:
 
 
 def moving(count: int, seed: int) -> list[dict[str, Any]]:
-    """A crowd that goes around the world once."""
+    """A crowd that goes around most of the world, and stays then."""
     dice = random.Random(seed)
+    where = [min(360 * k / count, 240) - 180 for k in range(count)]
     return [
-        {"id": k, "lon": max(-180.0, min(180.0, dice.gauss(360 * k / count - 180, 15))),
+        {"id": k, "lon": max(-180.0, min(180.0, dice.gauss(where[k], 15))),
          "lat": max(-90.0, min(90.0, dice.gauss(0, 15))), "time": k, "speed": 1.0, "kind": "a",
          "serial": k}
         for k in range(count)
