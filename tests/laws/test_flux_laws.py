@@ -215,7 +215,6 @@ def test_hybrid_is_load_with_room_at_the_destination_otherwise(
         assert receiver.capacity is None or sum(receiver.sizes.values()) + size <= receiver.capacity
     free = [replace(r, capacity=None) for r in reports]
     assert hybrid_moves(free, 1.0, tuning) == load_moves(reports, 1.0, tuning)
-    assert {m.to for m in chosen} <= {m.to for m in load_moves(reports, 1.0, tuning)}
 
 
 @given(tunings, st.lists(st.tuples(stages(), st.floats(0, 3)), max_size=12))

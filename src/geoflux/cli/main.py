@@ -233,6 +233,17 @@ def bench_swarm(
     _benchmark("geoflux bench swarm", run, swarm.BARS, quick, as_json)
 
 
+@bench.command("flux", epilog="Example:  geoflux bench flux --quick --json")
+def bench_flux(
+    quick: Annotated[bool, typer.Option(help="A smaller cluster: within a minute.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Operators with a key on a simulated cluster of 32 sites: slow ones, skew, little memory."""
+    from geoflux.bench import flux
+
+    _benchmark("geoflux bench flux", flux.run_benchmark, flux.BARS, quick, as_json)
+
+
 def _benchmark(title: str, run: Any, bars: Any, quick: bool, as_json: bool) -> None:
     from geoflux.bench.table import print_result
 
