@@ -45,10 +45,7 @@ def advance(state: Any, fixed: Any, draws: Any, until: int) -> int:
 def _advance(state: Any, fixed: Any, draws: Any, until: int) -> int:
     clock = state.clock
     while True:
-        s = 0
-        for other in range(1, fixed.sites):
-            if state.site[other, c.NEXT] < state.site[s, c.NEXT]:
-                s = other
+        s = _earliest(state)
         change = state.changes[clock[c.NEXT_CHANGE], c.CHANGE_TIME]
         event = min(min(clock[c.PHASE_END], change), clock[c.NET_NEXT])
         if min(event, state.site[s, c.NEXT]) >= until:
@@ -74,6 +71,17 @@ def _advance(state: Any, fixed: Any, draws: Any, until: int) -> int:
 
 
 @numba.njit(cache=True)
+def _earliest(state: Any) -> int:
+    """The site that acts next. By itself, so that it is a number to the compiler: a 0 in the loop
+    would have everything that takes a site compiled twice, for "0" and for any number."""
+    s = 0
+    for other in range(1, state.site.shape[0]):
+        if state.site[other, c.NEXT] < state.site[s, c.NEXT]:
+            s = other
+    return s
+
+
+@numba.njit(cache=True)
 def begin_phase(state: Any, fixed: Any, lasts: int) -> None:
     """Begin to collect what sites will report."""
     now = state.clock[c.NOW]
@@ -89,10 +97,11 @@ def _end_phase(state: Any, fixed: Any) -> int:
     now = state.clock[c.NOW]
     state.clock[c.PHASE_END] = c.NEVER
     _settle_idle(state, fixed)
-    state.site[:, c.IDLE_SEEN] = state.site[:, c.IDLE]
-    state.part[:, c.COUNTED_SEEN] = state.part[:, c.COUNTED]
+    for p in range(state.part.shape[0]):
+        state.part[p, c.COUNTED_SEEN] = state.part[p, c.COUNTED]
     due = 0
     for s in range(fixed.sites):
+        state.site[s, c.IDLE_SEEN] = state.site[s, c.IDLE]
         state.site[s, c.OWES] = state.site[s, c.BLOCKED_UNTIL] > now
         due += state.site[s, c.OWES]
     state.clock[c.REPORTS_DUE] = due
