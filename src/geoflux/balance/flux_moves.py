@@ -136,11 +136,10 @@ def _load_moves(
     receivers = [site for site in reversed(order) if room == 0 or site.report.excess >= room]
     chosen = []
     for donor, receiver in zip(order, receivers, strict=False):
-        if donor.used < mean or receiver.used > tuning.receiver_below:
+        if donor.used < mean or donor.used <= receiver.used:
             break
-        if donor.used <= receiver.used:
-            break
-        if donor.used < tuning.imbalance * receiver.used:
+        factor, below = tuning.bounds(min(donor.processed, receiver.processed))
+        if receiver.used > below or donor.used < factor * receiver.used:
             break
         for partition, tuples in _by_tuples(donor.report.tuples):
             if _evens_out(donor, receiver, tuples) and allowed(
