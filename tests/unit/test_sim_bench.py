@@ -9,11 +9,12 @@ from xml.etree import ElementTree
 
 from rich.console import Console
 
-from geoflux.bench import flux
+from geoflux.bench import flux, flux_sizes
+from geoflux.bench.flux_sim import run_simulated
 from geoflux.sim import Cluster
 
 TINY = replace(
-    flux.QUICK, cluster=Cluster(sites=4, per_site=8, buffer_bytes=8_000),
+    flux_sizes.QUICK, cluster=Cluster(sites=4, per_site=8, buffer_bytes=8_000),
     crowded=Cluster(sites=4, per_site=8, partition_bytes=2 << 20, memory_bytes=24 << 20),
     squeezed=12 << 20, squeezed_less=14 << 20, load_at=1, seconds=6, settled=4, perturbed=(0, 1, 4), buffers=(0, 4, 8),
     minima=(0.01, 0.1), skew_seconds=4, skew_loaded=1, crowded_seconds=8, crowded_settled=5,
@@ -23,14 +24,14 @@ TINY = replace(
 
 
 def test_every_figure_is_there_and_drawn(tmp_path: Path) -> None:
-    result = flux.run_benchmark(Console(quiet=True), True, tmp_path, replace(TINY))
-    assert set(flux.BARS) <= set(result)
+    result = run_simulated(Console(quiet=True), TINY, tmp_path)
+    assert {name for name in flux.BARS if name.startswith("sim_")} <= set(result)
     assert json.loads(json.dumps(result)) == result
     assert result["sim_static_one_perturbed"] < result["sim_flux_one_perturbed"] <= 1.01
     assert result["sim_memory_latency_gain"] > 10
     drawn = {path.stem.removeprefix("flux-") for path in tmp_path.iterdir()}
     assert drawn == {
-        "3-buffer", "6-load", "7-degradation", "8-collection", "9-memory", "10-latency",
+        "3-buffer", "6-load", "7-degradation", "8-unloaded", "8-loaded", "9-memory", "10-latency",
         "6.2-throughput", "6.2-latency",
     }  # fmt: skip
     for path in tmp_path.iterdir():
