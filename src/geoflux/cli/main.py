@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 
 from geoflux.config import Config
-from geoflux.errors import ConfigError, GeofluxError
+from geoflux.errors import ConfigError, GeofluxError, IntegrityError
 
 app = typer.Typer(
     name="geoflux",
@@ -154,12 +154,23 @@ def plan(
     svg: Annotated[Path | None, typer.Option(help="Draw it into this file as well.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show who owns which part of the space in an epoch, and what each part cost."""
+    """Show who owns which part of the space, or of the keys, in an epoch, and what it cost."""
+    from geoflux import api
+    from geoflux.cli.operator_plan import OperatorPlan, print_operator_plan
     from geoflux.cli.plan_print import print_plan, write_picture
     from geoflux.cli.plan_view import PlanView
 
-    view = PlanView.of(directory, epoch)
     console = Console(stderr=as_json)
+    operator = api.operator_of(directory)
+    if operator:
+        if svg is not None:
+            raise ConfigError(f"{directory} is of the operator {operator}: keys have no map")
+        found = OperatorPlan.of(directory, operator, epoch)
+        print_operator_plan(console, found)
+        if as_json:
+            print(json.dumps(found.as_dict()))
+        return
+    view = PlanView.of(directory, epoch)
     print_plan(console, view)
     if svg is not None:
         write_picture(view, svg)
@@ -235,16 +246,21 @@ def bench_swarm(
 
 @bench.command("flux", epilog="Example:  geoflux bench flux --quick --json")
 def bench_flux(
-    quick: Annotated[bool, typer.Option(help="A smaller cluster: within a minute.")] = False,
+    quick: Annotated[bool, typer.Option(help="Smaller: within a minute or so.")] = False,
+    only: Annotated[str, typer.Option(help="Parts of it: sim, spark.")] = "",
     as_json: Json = False,
 ) -> None:
-    """Operators with a key on a simulated cluster of 32 sites: slow ones, skew, little memory."""
+    """Operators with a key, on 32 simulated sites and on Spark: slow ones, skew, little memory."""
     from geoflux.bench import flux
 
-    _benchmark("geoflux bench flux", flux.run_benchmark, flux.BARS, quick, as_json)
+    parts = [part.strip() for part in only.split(",")] if only else flux.PARTS
+    run = partial(flux.run_benchmark, parts=parts)
+    result = _benchmark("geoflux bench flux", run, flux.BARS, quick, as_json)
+    if not result.get("spark_oracle_clean", True):
+        raise IntegrityError("a run on Spark gave other results than one loop over its rows")
 
 
-def _benchmark(title: str, run: Any, bars: Any, quick: bool, as_json: bool) -> None:
+def _benchmark(title: str, run: Any, bars: Any, quick: bool, as_json: bool) -> dict[str, Any]:
     from geoflux.bench.table import print_result
 
     console = Console(stderr=as_json)
@@ -252,6 +268,7 @@ def _benchmark(title: str, run: Any, bars: Any, quick: bool, as_json: bool) -> N
     print_result(console, title, result, bars)
     if as_json:
         print(json.dumps(result))
+    return dict(result)
 
 
 def _flags(settings: list[str]) -> dict[str, Any]:
