@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import operators_by_hand as by_hand
 from geoflux import api, keyed_api
+from geoflux.cli.doctor import checks
 from geoflux.cli.main import app
 from geoflux.cli.operator_display import OperatorDisplay, print_operator_summary
 from geoflux.cli.operator_memory import Memory
@@ -60,7 +61,9 @@ def test_a_manifest_says_what_is_in_memory_on_disk_and_waits(
         for s in held.slots:
             assert s.spooled_rows <= s.carried_rows
             assert s.spilled or not s.spooled_rows
-    assert any(s.spooled_rows for m in a_run[2] for s in Memory.of(m).slots)
+    slots = [s for m in a_run[2] for s in Memory.of(m).slots]
+    assert any(s.spooled_rows for s in slots)
+    assert {s.slot for s in slots if s.spilled} == {0, 1}
 
 
 def test_the_display_shows_memory_disk_and_waiting_rows(
@@ -135,3 +138,12 @@ def test_what_is_only_for_standing_queries_says_so(
     failed = CliRunner().invoke(app, [command, a_run[1].root]).exception
     assert isinstance(failed, StateError)
     assert f"the operator {NAME}" in str(failed)
+
+
+def test_the_doctor_says_what_a_directory_holds(
+    a_run: tuple[Config, Store, list[Manifest]], tmp_path: Path
+) -> None:
+    found = checks(Path(a_run[1].root))[-1]
+    assert found.good
+    assert found.found == f"a run of the operator {NAME}, epochs 0 to 3"
+    assert not checks(tmp_path)[-1].good

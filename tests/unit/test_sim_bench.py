@@ -7,10 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
 from geoflux.bench import flux, flux_sizes
 from geoflux.bench.flux_sim import run_simulated
+from geoflux.bench.table import is_met
+from geoflux.cli.main import app
+from geoflux.errors import ConfigError, IntegrityError
 from geoflux.sim import Cluster
 
 TINY = replace(
@@ -36,3 +41,20 @@ def test_every_figure_is_there_and_drawn(tmp_path: Path) -> None:
     }  # fmt: skip
     for path in tmp_path.iterdir():
         assert ElementTree.parse(path).getroot().tag.endswith("svg")
+
+
+def test_a_run_that_is_not_what_one_loop_gives_fails_the_benchmark(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for clean in (True, False):
+        found = {"spark_oracle_clean": clean}
+        monkeypatch.setattr(flux, "run_benchmark", lambda *_, given=found, **__: given)
+        ended = CliRunner().invoke(app, ["bench", "flux", "--json"])
+        assert json.loads(ended.stdout.splitlines()[-1]) == found
+        assert isinstance(ended.exception, IntegrityError) is not clean
+        assert is_met(clean, flux.BARS["spark_oracle_clean"]) is clean
+
+
+def test_a_part_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no part nothing: expected sim, spark"):
+        flux.run_benchmark(Console(quiet=True), True, tmp_path, ["nothing"])

@@ -27,6 +27,7 @@ from geoflux.engine.keyed_task import Emulated
 from geoflux.keyed_api import run_operator, verify_operator
 from geoflux.operators.group_by import WindowedGroupBy
 from geoflux.operators.keyed import ID, TIME
+from geoflux.sections import EngineConfig
 from geoflux.spark.session import build_session, stop_session, warm_workers
 
 _SLOTS = 4
@@ -81,16 +82,24 @@ class _Ran:
 
 
 def run_on_spark(console: Console, sizes: SparkSizes, folder: Path) -> dict[str, Any]:
-    """All runs one after the other; returns the figures by name."""
-    bench = _Bench(console, sizes, folder)
-    bench.write()
-    session = build_session(bench.config("static").engine)
+    """All runs one after the other, in a session of their own; returns the figures by name."""
+    config = EngineConfig(master=f"local[{_SLOTS}]", memory="1g")
+    session = build_session(config)
     try:
         warm_workers(session)
-        bench.run("warm-up", "static", Emulated(), session)
-        return _figures(sizes, _runs(bench, session))
+        return measured(console, sizes, folder, session)
     finally:
         stop_session(session)
+
+
+def measured(
+    console: Console, sizes: SparkSizes, folder: Path, session: SparkSession
+) -> dict[str, Any]:
+    """The same in a session that is there, with as many cores as there are slots or more."""
+    bench = _Bench(console, sizes, folder)
+    bench.write()
+    bench.run("warm-up", "static", Emulated(), session)
+    return _figures(sizes, _runs(bench, session))
 
 
 def _runs(bench: _Bench, session: SparkSession) -> dict[str, _Ran]:
@@ -176,13 +185,12 @@ class _Bench:
         state, _ = self.operator.process(self.operator.empty(), rows)
         return self.operator.size(state)
 
-    def config(self, policy: str, name: str = "", memory: int | None = None) -> Config:
+    def config(self, policy: str, name: str, memory: int | None) -> Config:
         return Config.from_dict(
             {
                 "source": {"kind": "files", "path": str(self.folder / name)},
                 "engine": {
-                    "slots": _SLOTS, "master": f"local[{_SLOTS}]", "memory": "1g",
-                    "epoch_events": self.sizes.epoch_rows,
+                    "slots": _SLOTS, "epoch_events": self.sizes.epoch_rows,
                 },
                 "flux": {
                     "partitions": self.sizes.per_slot, "policy": policy, "collect": "100ms",

@@ -179,12 +179,17 @@ def plan(
         print(json.dumps(view.as_dict()))
 
 
-@app.command()
-def doctor(as_json: Json = False) -> None:
+@app.command(epilog="Examples:  geoflux doctor   |   geoflux doctor out")
+def doctor(
+    directory: Annotated[
+        Path | None, typer.Argument(help="The directory of a run: say what it holds.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Check that this machine has what geoflux needs, and say what to do where it has not."""
     from geoflux.cli.doctor import checks, print_checks
 
-    found = checks()
+    found = checks(directory)
     print_checks(Console(stderr=as_json), found)
     good = all(check.good for check in found)
     if as_json:
