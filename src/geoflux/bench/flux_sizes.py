@@ -52,7 +52,7 @@ QUICK = replace(
     FULL, cluster=Cluster(sites=8, buffer_bytes=40_000), squeezed=96 << 20,
     squeezed_less=120 << 20,
     crowded=Cluster(sites=8, per_site=24, partition_bytes=6 << 20, memory_bytes=192 << 20),
-    load_at=2, seconds=20, settled=14, perturbed=(0, 1, 2, 4, 8), buffers=(0, 10, 40),
-    minima=(0.01, 0.16), skew_seconds=15, skew_loaded=2, crowded_seconds=40, crowded_settled=30,
-    long_seconds=60, long_settled=45, squeezed_counts=(0, 1, 4), mixed_seeds=(1,),
+    load_at=2, seconds=16, settled=11, perturbed=(0, 1, 4, 8), buffers=(0, 10, 40),
+    minima=(0.01, 0.16), skew_seconds=6, skew_loaded=2, crowded_seconds=26, crowded_settled=18,
+    long_seconds=40, long_settled=30, squeezed_counts=(1, 4), mixed_seeds=(1,),
 )  # fmt: skip

@@ -65,8 +65,8 @@ FULL = SparkSizes(
 QUICK = SparkSizes(
     epoch_rows=1_600, row_seconds=1e-3, partition_seconds=0.1, per_slot=8, groups=256, history=8,
     epochs={
-        "warm-up": 2, "unperturbed": 4, "slow, static": 4, "slow, flux": 14, "memory, static": 6,
-        "memory, flux": 14,
+        "warm-up": 1, "unperturbed": 4, "slow, static": 3, "slow, flux": 10, "memory, static": 5,
+        "memory, flux": 8,
     },
 )  # fmt: skip
 

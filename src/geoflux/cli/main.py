@@ -260,7 +260,8 @@ def bench_flux(
 
     parts = [part.strip() for part in only.split(",")] if only else flux.PARTS
     run = partial(flux.run_benchmark, parts=parts)
-    result = _benchmark("geoflux bench flux", run, flux.BARS, quick, as_json)
+    bars = flux.QUICK_BARS if quick else flux.BARS
+    result = _benchmark("geoflux bench flux", run, bars, quick, as_json)
     if not result.get("spark_oracle_clean", True):
         raise IntegrityError("a run on Spark gave other results than one loop over its rows")
 
