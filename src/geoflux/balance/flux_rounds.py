@@ -51,7 +51,7 @@ class FluxRounds:
     >>> rounds = rounds.after([Move(3, 1)], 0.08, reports, 0.01, FluxTuning())
     >>> rounds.collect
     0.08
-    >>> rounds.after([], 0.0, reports, 0.08, FluxTuning()).collect
+    >>> rounds.after([], 0.0, [], 0.08, FluxTuning()).collect
     0.04
     """
 

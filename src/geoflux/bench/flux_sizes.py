@@ -46,7 +46,7 @@ FULL = Sizes(
     load_at=5, seconds=40, settled=25, perturbed=(0, 1, 2, 4, 8, 16, 24, 32),
     buffers=(0, 10, 20, 40, 80, 160, 320, 640), minima=(0.01, 0.04, 0.16, 0.64),
     skew_seconds=60, skew_loaded=8, crowded_seconds=60, crowded_settled=45,
-    long_seconds=150, long_settled=120, squeezed_counts=(0, 1, 4, 8, 16, 32), mixed_seeds=(1, 2, 3),
+    long_seconds=150, long_settled=120, squeezed_counts=(0, 1, 8, 32), mixed_seeds=(1, 2, 3),
 )  # fmt: skip
 QUICK = replace(
     FULL, cluster=Cluster(sites=8, buffer_bytes=40_000), squeezed=96 << 20,
