@@ -8,7 +8,7 @@ like the 10 of "10^5"; of the receiver's bound only "0.?" is left, and we take 0
 With 1.2 and 0.9 a state may be left as it is although the busiest site, and with it the whole
 stage, has a tenth more than its share. In 10 ms a site of the paper processes some 220 tuples, and
 chance alone explains an imbalance of 1.2 (three standard deviations). Who has counted more can be
-stricter: ours goes down to 1.1 and up to 0.95.
+stricter: ours goes down to 1.1 and up to 0.95 (at 1.05 it overreacts to skewed input again).
 
 Source: Flux 5.3, 5.4.
 """
