@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from geoflux.engine.keyed_engine import KeyedEngine, KeyedSetting
 from geoflux.engine.keyed_rows import KeyedIntake
 from geoflux.engine.keyed_task import Budget, Emulated
 from geoflux.engine.source import RawBatch, Slice
+from geoflux.engine.summary import busy_seconds
 from geoflux.errors import StateError
 from geoflux.operators.keyed import Operator
 from geoflux.plan import HashPlan
@@ -43,7 +44,8 @@ _LONGEST_COLLECTION = 60.0
 
 @dataclass(frozen=True)
 class OperatorSummary:
-    """What a run of an operator did; ``moves`` are partitions that got another owner."""
+    """What a run of an operator did; ``moves`` are partitions that got another owner, ``spilled``
+    those that are on disk at the end, ``spooled`` the rows that wait for them."""
 
     epochs: int
     received: int
@@ -53,8 +55,13 @@ class OperatorSummary:
     results: int
     moves: int
     spilled: int
+    most_spilled: int
+    spilled_bytes: int
+    spooled: int
     seconds: float
     rows_per_second: float
+    busiest_over_mean: float | None
+    slots: int
     reasons: dict[str, int]
 
 
@@ -86,7 +93,7 @@ def run_operator(
     """Run an operator until the stream is drained or its duration is over.
 
     Like :func:`geoflux.run`; the results are in ``out/results``, and ``on_results`` gets those of
-    each epoch. ``emulated`` makes slots slow on purpose, for benchmarks.
+    each epoch. ``emulated`` makes slots slow or short of memory on purpose, for benchmarks.
     """
     from geoflux.spark.session import session_for
     from geoflux.spark.stream import EpochStream, Listener, Pace
@@ -100,7 +107,7 @@ def run_operator(
         rows = rows_of(config, inputs, events, session)
         stream = EpochStream(session, engine, store, rows, Listener(on_epoch, on_results))
         stream.run(Pace.of(config, 1.0 if config.flux.budget else 0.0))
-    summary = summarised(store)
+    summary = summarised(config, store)
     store.write_json("summary.json", asdict(summary))
     return summary
 
@@ -157,15 +164,19 @@ def setting_of(
     operator: Operator[Any], config: Config, store: Store, emulated: Emulated | None = None
 ) -> KeyedSetting:
     """What an engine for the operator runs with."""
-    flux, source = config.flux, config.source
+    flux, source, emulated = config.flux, config.source, emulated or Emulated()
     budget = Budget(
         seconds(flux.budget) if flux.budget else None, bytes_of(flux.buffer),
         bytes_of(flux.memory) if flux.memory else None,
     )  # fmt: skip
+    budgets = {
+        slot: replace(budget, memory_bytes=emulated.memory_bytes.get(slot, budget.memory_bytes))
+        for slot in range(config.engine.slots)
+    }
     return KeyedSetting(
         store, operator, KeyedIntake(operator, source.id, source.time, source.time_unit),
-        policy_of(config), dict.fromkeys(range(config.engine.slots), budget),
-        config.output.record_input, emulated or Emulated(), config.engine.epoch_events,
+        policy_of(config), budgets, config.output.record_input, emulated,
+        config.engine.epoch_events,
     )  # fmt: skip
 
 
@@ -183,19 +194,25 @@ def policy_of(config: Config) -> Policy:
     )  # fmt: skip
 
 
-def summarised(store: Store) -> OperatorSummary:
+def summarised(config: Config, store: Store) -> OperatorSummary:
     """The summary of all committed epochs."""
     manifests = list(EpochLog(store).manifests())
     reasons: Counter[str] = Counter()
     for manifest in manifests:
         reasons.update(manifest["reasons"])
     took = manifests[-1]["committed"] - manifests[0]["opened"] if manifests else 0.0
+    busy = busy_seconds(manifests, config.engine.slots)
     processed = sum(m["processed"] for m in manifests)
+    last = manifests[-1]["slots"] if manifests else []
     return OperatorSummary(
         len(manifests), sum(m["received"] for m in manifests), processed,
         sum(m["quarantined"] for m in manifests), manifests[-1]["carried_out"] if manifests else 0,
         sum(m["results"] for m in manifests),
         sum(len(m["decision"]["changes"]) for m in manifests),
-        len(manifests[-1]["spilled"]) if manifests else 0, took,
-        processed / took if took else 0.0, dict(reasons),
+        len(manifests[-1]["spilled"]) if manifests else 0,
+        max((len(m["spilled"]) for m in manifests), default=0),
+        sum(s["spilled_bytes"] for s in last), sum(s["spooled_rows"] for s in last), took,
+        processed / took if took else 0.0,
+        float(busy.max() / busy.mean()) if busy.any() else None, config.engine.slots,
+        dict(reasons),
     )  # fmt: skip

@@ -215,7 +215,6 @@ def test_hybrid_is_load_with_room_at_the_destination_otherwise(
         assert receiver.capacity is None or sum(receiver.sizes.values()) + size <= receiver.capacity
     free = [replace(r, capacity=None) for r in reports]
     assert hybrid_moves(free, 1.0, tuning) == load_moves(reports, 1.0, tuning)
-    assert {m.to for m in chosen} <= {m.to for m in load_moves(reports, 1.0, tuning)}
 
 
 @given(tunings, st.lists(st.tuples(stages(), st.floats(0, 3)), max_size=12))
@@ -227,8 +226,10 @@ def test_phases_stay_within_their_bounds_and_survive_the_manifest(
         before = rounds
         chosen = moves(reports, 1.0, tuning)
         rounds = rounds.after(chosen, seconds, reports, 1.0, tuning)
-        wanted = seconds if chosen else before.collect / 2
-        assert rounds.collect == max(wanted, rounds.minimum)
+        wanted = {seconds} if chosen else {before.collect / 2}
+        if tuning.self_tuning and not chosen:
+            wanted.add(min(2 * before.collect, max(tuning.collect_max, before.collect / 2)))
+        assert rounds.collect in {max(some, rounds.minimum) for some in wanted}
         assert tuning.collect_min <= rounds.minimum <= max(tuning.collect_min, tuning.collect_max)
         assert rounds.minimum <= 2 * before.minimum
         if not tuning.self_tuning:

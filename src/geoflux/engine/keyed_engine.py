@@ -245,4 +245,5 @@ def _summary(report: KeyedReport) -> dict[str, Any]:
         del summary[name]
     summary["partitions"] = len(report.sizes)
     summary["spilled"] = len(report.spilled)
+    summary["state_bytes"] = sum(report.sizes.values())
     return summary

@@ -1,0 +1,51 @@
+"""Where an operator's states were over time, and how many rows waited, as SVG for the report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.ticker import FuncFormatter
+
+from geoflux.cli.epoch_series import EpochSeries, Floats
+from geoflux.cli.plots import WIDTH, epoch_axis
+from geoflux.cli.svg import COLOUR, as_svg, new_axes, new_figure
+from geoflux.cli.wording import short, size
+
+
+def states(series: EpochSeries) -> str:
+    """Bytes of states in memory and on disk, stacked."""
+    figure = new_figure(WIDTH, 240)
+    axes = new_axes(figure)
+    total, spilled = _means(series, "state_bytes"), _means(series, "spilled_bytes")
+    resident = total - spilled
+    style: dict[str, Any] = {"fill": True, "lw": 0}
+    axes.stairs(resident, series.numbers, color=COLOUR["accent"], **style)
+    axes.stairs(total, series.numbers, baseline=resident, color=COLOUR["warm"], **style)
+    _upwards(axes, float(total.max(initial=0)), size)
+    epoch_axis(axes, series)
+    return as_svg(figure, "Bytes of states in memory and on disk, in each epoch")
+
+
+def waiting(series: EpochSeries) -> str:
+    """Rows that were handed to the next epoch: for time, and for states on disk, stacked."""
+    figure = new_figure(WIDTH, 240)
+    axes = new_axes(figure)
+    total, spooled = _means(series, "carried_rows"), _means(series, "spooled_rows")
+    style: dict[str, Any] = {"fill": True, "lw": 0}
+    axes.stairs(spooled, series.numbers, color=COLOUR["warm"], **style)
+    axes.stairs(total, series.numbers, baseline=spooled, color=COLOUR["accent2"], **style)
+    _upwards(axes, float(total.max(initial=0)), short)
+    epoch_axis(axes, series)
+    return as_svg(figure, "Rows that waited for the next epoch")
+
+
+def _means(series: EpochSeries, name: str) -> Floats:
+    """Of all slots together, at the end of an epoch."""
+    groups = [np.mean([sum(s[name] for s in m["slots"]) for m in group]) for group in series.groups]
+    return np.array(groups, dtype=np.float64)
+
+
+def _upwards(axes: Any, largest: float, told: Any) -> None:
+    axes.set_ylim(0, max(largest, 1.0) * 1.12)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: told(value)))
