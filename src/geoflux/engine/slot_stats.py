@@ -27,6 +27,7 @@ from geoflux.operators.matching import SortedEvents
 from geoflux.operators.pubsub import PartitionState, checks_per_cell
 from geoflux.operators.retained import open_retained
 from geoflux.plan.plan import Partition
+from geoflux.spatial.grid import CellRanges
 from geoflux.state.refs import Ref
 from geoflux.state.segments import reopened, unique_name, write_segment
 from geoflux.state.store import Store
@@ -84,17 +85,22 @@ class SlotStats:
         """Take up a partition: its statistics so far, and what control records changed."""
         started = time.perf_counter()
         task = self._task
+        came, ended = self._changes(partition)
         refs = task.stats.get(partition.id, ())
         if len(refs) == 1 and refs[0].partition == partition.id:
-            stat = _known(task.store, refs[0])
-            self._held[partition.id] = partition, stat
-            self._apply_delta(partition)
+            self._held[partition.id] = partition, _known(task.store, refs[0])
+            if came is not None:
+                self._writable(partition.id).register(came)
+            if ended is not None:
+                self._writable(partition.id).end(ended)
         else:
             sources = [_known(task.store, ref) for ref in refs]
             known = _known_queries(task, partition, state)
             self._held[partition.id] = partition, inherited(partition, sources, known)
             self._changed.add(partition.id)
-        self._take_up(partition)
+        if came is not None and task.epoch > 0:
+            # What is there when a run begins says nothing of what will come.
+            self._work += self._writable(partition.id).take_up(came, self._weights.registered)
         self._apply_expiry(partition)
         self._seconds += time.perf_counter() - started
 
@@ -107,25 +113,16 @@ class SlotStats:
             self._held[partition] = owner, stat
         return stat
 
-    def _take_up(self, partition: Partition) -> None:
-        """The work of what came. What is there when a run begins says nothing of what will come."""
-        if self._task.delta is None or self._task.epoch == 0:
-            return
-        came, _ = read_change(self._task.store, self._task.delta, partition.id)
-        if len(came):
-            ranges = queries.ranges_in(came, self._task.grid, partition)
-            self._work += self._writable(partition.id).take_up(ranges, self._weights.registered)
-
-    def _apply_delta(self, partition: Partition) -> None:
-        if self._task.delta is None:
-            return
-        came, ended = read_change(self._task.store, self._task.delta, partition.id)
-        grid = self._task.grid
-        if len(came):
-            ranges = queries.ranges_in(came, grid, partition)
-            self._writable(partition.id).register(ranges)
-        if len(ended):
-            self._writable(partition.id).end(queries.ranges_in(ended, grid, partition))
+    def _changes(self, partition: Partition) -> tuple[CellRanges | None, CellRanges | None]:
+        """The cells of queries that came and of those that ended, if there are any."""
+        task = self._task
+        if task.delta is None:
+            return None, None
+        came, ended = (
+            queries.ranges_in(boxes, task.grid, partition) if len(boxes) else None
+            for boxes in read_change(task.store, task.delta, partition.id)
+        )
+        return came, ended
 
     def _apply_expiry(self, partition: Partition) -> None:
         for name, col0, row0, col1, row1 in self._task.expired:
