@@ -105,10 +105,10 @@ def run(
 def verify(out: str | Path, progress: Callable[[int, int], None] | None = None) -> Verification:
     """Recompute a run's matches by brute force and compare."""
     store = Store(str(out))
-    config = config_of(out)
-    if operator_of(out):
+    config, operator = config_of(out), operator_of(out)
+    if operator:
         raise StateError(
-            f"{out} holds a run of the operator {operator_of(out)}, whose code is not in it; "
+            f"{out} holds a run of the operator {operator}, whose code is not in it; "
             "verify it from Python: geoflux.verify_operator(operator, out)"
         )
     noted = store.read_json(RUN)

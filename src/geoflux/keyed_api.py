@@ -10,7 +10,7 @@ The same sources, epochs and directories as for standing queries; ``[flux]`` has
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,6 @@ from geoflux.balance.flux_policy import FluxPolicy
 from geoflux.balance.flux_tuning import FluxTuning
 from geoflux.balance.policy import Policy, Static
 from geoflux.config import Config
-from geoflux.engine.epochs import Manifest
 from geoflux.engine.keyed_engine import KeyedEngine, KeyedSetting
 from geoflux.engine.keyed_rows import KeyedIntake
 from geoflux.engine.keyed_task import Budget, Emulated
@@ -38,6 +37,8 @@ from geoflux.state.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from geoflux.spark.stream import Listener
 
 _LONGEST_COLLECTION = 60.0
 
@@ -80,23 +81,14 @@ class OperatorVerification:
         return self.missing == self.unexpected == 0
 
 
-def run_operator(
-    operator: Operator[Any],
-    config: Config,
-    out: str | Path,
-    events: DataFrame | None = None,
-    spark: SparkSession | None = None,
-    on_epoch: Callable[[Manifest], None] | None = None,
-    on_results: Callable[[DataFrame, int], None] | None = None,
+def operated(
+    operator: Operator[Any], config: Config, out: str | Path, listener: Listener,
+    events: DataFrame | None = None, spark: SparkSession | None = None,
     emulated: Emulated | None = None,
-) -> OperatorSummary:
-    """Run an operator until the stream is drained or its duration is over.
-
-    Like :func:`geoflux.run`; the results are in ``out/results``, and ``on_results`` gets those of
-    each epoch. ``emulated`` makes slots slow or short of memory on purpose, for benchmarks.
-    """
+) -> OperatorSummary:  # fmt: skip
+    """Run an operator, as :func:`geoflux.run_operator` says, and show nothing of it."""
     from geoflux.spark.session import session_for
-    from geoflux.spark.stream import EpochStream, Listener, Pace
+    from geoflux.spark.stream import EpochStream, Pace
 
     store, name = Store(str(out)), type(operator).__name__
     config = checked(config, store, events is not None, name)
@@ -105,7 +97,7 @@ def run_operator(
         setting = setting_of(operator, config, store, emulated)
         engine = KeyedEngine.recovered(setting, lambda: first_plan(config))
         rows = rows_of(config, inputs, events, session)
-        stream = EpochStream(session, engine, store, rows, Listener(on_epoch, on_results))
+        stream = EpochStream(session, engine, store, rows, listener)
         stream.run(Pace.of(config, 1.0 if config.flux.budget else 0.0))
     summary = summarised(config, store)
     store.write_json("summary.json", asdict(summary))

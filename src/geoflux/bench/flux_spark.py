@@ -24,11 +24,12 @@ from rich.console import Console
 from geoflux.config import Config
 from geoflux.engine.epochs import Manifest
 from geoflux.engine.keyed_task import Emulated
-from geoflux.keyed_api import run_operator, verify_operator
+from geoflux.keyed_api import operated, verify_operator
 from geoflux.operators.group_by import WindowedGroupBy
 from geoflux.operators.keyed import ID, TIME
 from geoflux.sections import EngineConfig
 from geoflux.spark.session import build_session, stop_session, warm_workers
+from geoflux.spark.stream import Listener
 
 _SLOTS = 4
 _SLOWER = 3.0
@@ -207,10 +208,8 @@ class _Bench:
         out = self.folder / f"out, {name}"
         shutil.rmtree(out, ignore_errors=True)
         seen: list[Manifest] = []
-        run_operator(
-            self.operator, self.config(policy, name, memory), out, spark=session,
-            on_epoch=seen.append, emulated=emulated,
-        )  # fmt: skip
+        config, listener = self.config(policy, name, memory), Listener(seen.append)
+        operated(self.operator, config, out, listener, spark=session, emulated=emulated)
         found = verify_operator(self.operator, out)
         clean = found.is_clean and found.rows == sum(m["received"] for m in seen)
         if not clean:

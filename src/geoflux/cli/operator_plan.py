@@ -12,10 +12,11 @@ from rich.table import Table
 
 from geoflux.cli.decision_words import changes_of, reason_of, told_changes
 from geoflux.cli.operator_memory import Memory
+from geoflux.cli.plan_history import asked_epoch
 from geoflux.cli.plots import slot_colour
 from geoflux.cli.wording import count, duration, plural, size
 from geoflux.engine.epochs import Manifest
-from geoflux.errors import ConfigError, StateError
+from geoflux.errors import StateError
 from geoflux.plan import HashPlan
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.store import Store
@@ -35,15 +36,8 @@ class OperatorPlan:
         """The plan of an epoch of a run, or of the one that comes next."""
         store = Store(str(out))
         log = EpochLog(store)
-        last = log.last()
-        following = 0 if last is None else last + 1
-        number = following if epoch is None else epoch
-        if not 0 <= number <= following:
-            raise ConfigError(f"epoch {number} of {out} does not exist; {following} comes next")
+        number, following, version = asked_epoch(log, out, epoch)
         ran = log.manifest(min(number, following - 1)) if following else None
-        version = 1
-        if ran is not None:
-            version = ran["plan"] if number < following else ran["next_plan"]
         name = f"plans/{version:08d}.json"
         if not store.exists(name):
             raise StateError(f"{out} has no plan {version} yet; ask again when the run has started")

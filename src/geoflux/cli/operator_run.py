@@ -2,7 +2,7 @@
 
     geoflux.run_operator(operator, config, out="out", display=True)
 
-What runs is :func:`geoflux.keyed_api.run_operator`; here is only what is shown of it.
+What runs is :func:`geoflux.keyed_api.operated`; here is only what is shown of it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from geoflux import keyed_api
 from geoflux.cli.operator_display import OperatorDisplay, print_operator_summary
 from geoflux.cli.operator_report import write_operator_report
 from geoflux.config import Config
 from geoflux.engine.epochs import Manifest
 from geoflux.engine.keyed_task import Emulated
-from geoflux.keyed_api import OperatorSummary
+from geoflux.keyed_api import OperatorSummary, operated
 from geoflux.operators.keyed import Operator
 from geoflux.state.store import Store
 
@@ -47,6 +46,8 @@ def run_operator(
     ``display`` a terminal shows how it goes. ``emulated`` makes slots slow or short of memory on
     purpose, for benchmarks.
     """
+    from geoflux.spark.stream import Listener
+
     console = Console()
     shown = OperatorDisplay(console, config, Path(out)) if display else None
 
@@ -57,9 +58,8 @@ def run_operator(
             on_epoch(manifest)
 
     with shown or nullcontext():
-        summary = keyed_api.run_operator(
-            operator, config, out, events, spark, heard, on_results, emulated
-        )
+        listener = Listener(heard, on_results)
+        summary = operated(operator, config, out, listener, events, spark, emulated)
     report = write_operator_report(config, Store(str(out)), summary, type(operator).__name__)
     if display:
         print_operator_summary(console, summary, Path(out), report)

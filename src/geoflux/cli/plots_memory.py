@@ -15,28 +15,15 @@ from geoflux.cli.wording import short, size
 
 def states(series: EpochSeries) -> str:
     """Bytes of states in memory and on disk, stacked."""
-    figure = new_figure(WIDTH, 240)
-    axes = new_axes(figure)
     total, spilled = _means(series, "state_bytes"), _means(series, "spilled_bytes")
-    resident = total - spilled
-    style: dict[str, Any] = {"fill": True, "lw": 0}
-    axes.stairs(resident, series.numbers, color=COLOUR["accent"], **style)
-    axes.stairs(total, series.numbers, baseline=resident, color=COLOUR["warm"], **style)
-    _upwards(axes, float(total.max(initial=0)), size)
-    epoch_axis(axes, series)
+    figure = _stacked(series, (total - spilled, total), ("accent", "warm"), size)
     return as_svg(figure, "Bytes of states in memory and on disk, in each epoch")
 
 
 def waiting(series: EpochSeries) -> str:
     """Rows that were handed to the next epoch: for time, and for states on disk, stacked."""
-    figure = new_figure(WIDTH, 240)
-    axes = new_axes(figure)
     total, spooled = _means(series, "carried_rows"), _means(series, "spooled_rows")
-    style: dict[str, Any] = {"fill": True, "lw": 0}
-    axes.stairs(spooled, series.numbers, color=COLOUR["warm"], **style)
-    axes.stairs(total, series.numbers, baseline=spooled, color=COLOUR["accent2"], **style)
-    _upwards(axes, float(total.max(initial=0)), short)
-    epoch_axis(axes, series)
+    figure = _stacked(series, (spooled, total), ("warm", "accent2"), short)
     return as_svg(figure, "Rows that waited for the next epoch")
 
 
@@ -46,6 +33,17 @@ def _means(series: EpochSeries, name: str) -> Floats:
     return np.array(groups, dtype=np.float64)
 
 
-def _upwards(axes: Any, largest: float, told: Any) -> None:
-    axes.set_ylim(0, max(largest, 1.0) * 1.12)
+def _stacked(
+    series: EpochSeries, tops: tuple[Floats, Floats], colours: tuple[str, str], told: Any
+) -> Any:
+    """Two amounts over the epochs, one upon the other, by where each ends."""
+    figure = new_figure(WIDTH, 240)
+    axes = new_axes(figure)
+    for top, baseline, colour in zip(tops, (0, tops[0]), colours, strict=True):
+        axes.stairs(
+            top, series.numbers, baseline=baseline, color=COLOUR[colour], fill=True, lw=0
+        )  # fmt: skip
+    axes.set_ylim(0, max(float(tops[1].max(initial=0)), 1.0) * 1.12)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: told(value)))
+    epoch_axis(axes, series)
+    return figure
