@@ -22,7 +22,7 @@ TINY = replace(
     flux_sizes.QUICK, cluster=Cluster(sites=4, per_site=8, buffer_bytes=8_000),
     crowded=Cluster(sites=4, per_site=8, partition_bytes=2 << 20, memory_bytes=24 << 20),
     squeezed=12 << 20, squeezed_less=14 << 20, load_at=1, seconds=6, settled=4, perturbed=(0, 1, 4), buffers=(0, 4, 8),
-    minima=(0.01, 0.1), skew_seconds=4, skew_loaded=1, crowded_seconds=8, crowded_settled=5,
+    minima=(0.01, 0.1), skew_seconds=4, skew_loaded=(0, 1), crowded_seconds=8, crowded_settled=5,
     long_seconds=8, long_settled=5,
     squeezed_counts=(0, 2),
 )  # fmt: skip

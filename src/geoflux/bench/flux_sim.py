@@ -2,15 +2,19 @@
 
 Every figure of the paper is repeated with its parameters (:class:`geoflux.sim.Cluster`): one slow
 site, a load that goes round, skewed input, too little memory, and both at once. All figures are
-ratios to the same cluster undisturbed, or to the same load with nothing balanced, in the same run.
+ratios to the same cluster undisturbed, or to the same load with nothing balanced. A run depends on
+its seed alone and takes about half a minute: as many as there are processors go side by side.
 
 Source: Flux 4 (figure 3), 5.4 (figures 6 to 8), 6.2 (figures 9 and 10), 6.3.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -42,28 +46,33 @@ class _Bench:
     console: Console
     sizes: Sizes
     figures: Path
+    pool: ProcessPoolExecutor
     result: dict[str, Any] = field(default_factory=dict)
     unloaded: float = 0.0
     """Tuples per second of the cluster undisturbed."""
 
-    def run(
+    def start(
         self, told: str, cluster: Cluster, seconds: int, loads: Sequence[Load] = (),
         tuning: FluxTuning | None = None, seed: int = _SEED,
-    ) -> Run:  # fmt: skip
-        self.console.print(f"[dim]{told}")
-        return simulate(cluster, seconds, seed, loads, tuning)
+    ) -> Future[Run]:  # fmt: skip
+        """Begin a run, which is told of when it is done."""
+        run = self.pool.submit(simulate, cluster, seconds, seed, loads, tuning)
+        run.add_done_callback(lambda _: self.console.print(f"[dim]{told}"))
+        return run
 
 
 def run_simulated(console: Console, sizes: Sizes, figures: Path) -> dict[str, Any]:
     """Everything, one after the other; returns the figures by name and draws into ``figures``."""
-    bench = _Bench(console, sizes, figures)
-    _one_perturbed(bench)
-    _degradation(bench)
-    _rotating(bench)
-    _skew(bench)
-    _memory(bench)
-    _memory_degradation(bench)
-    _hybrid(bench)
+    processors = len(os.sched_getaffinity(0))
+    with ProcessPoolExecutor(processors, get_context("spawn")) as pool:
+        bench = _Bench(console, sizes, figures, pool)
+        _one_perturbed(bench)
+        _degradation(bench)
+        _rotating(bench)
+        _skew(bench)
+        _memory(bench)
+        _memory_degradation(bench)
+        _hybrid(bench)
     return bench.result
 
 
@@ -71,9 +80,12 @@ def _one_perturbed(bench: _Bench) -> None:
     """Figure 6: a load on one site."""
     sizes = bench.sizes
     loads = [CpuLoad(sizes.cluster.sites // 2, sizes.load_at)]
-    calm = bench.run("no load", sizes.cluster, sizes.seconds)
-    static = bench.run("one site loaded, static", sizes.cluster, sizes.seconds, loads)
-    flux = bench.run("one site loaded, flux", sizes.cluster, sizes.seconds, loads, _load())
+    started = (
+        bench.start("no load", sizes.cluster, sizes.seconds),
+        bench.start("one site loaded, static", sizes.cluster, sizes.seconds, loads),
+        bench.start("one site loaded, flux", sizes.cluster, sizes.seconds, loads, _load()),
+    )
+    calm, static, flux = (run.result() for run in started)
     bench.unloaded = calm.rate(1)
     bench.result |= {
         "sim_steady_tuples_per_second": bench.unloaded,
@@ -88,13 +100,14 @@ def _degradation(bench: _Bench) -> None:
     """Figure 7: a load on more and more sites."""
     sizes, counts = bench.sizes, bench.sizes.perturbed
     order = np.random.default_rng(_SEED).permutation(sizes.cluster.sites).tolist()
-    static, flux = [], []
+    started = []
     for count in counts:
-        loads = [CpuLoad(site) for site in order[:count]]
-        run = bench.run(f"{count} sites loaded, static", sizes.cluster, sizes.settled, loads)
-        static.append(run.rate(sizes.settled // 2))
-        run = bench.run(f"{count} sites, flux", sizes.cluster, sizes.seconds, loads, _load())
-        flux.append(run.rate(3 * sizes.seconds // 4))
+        loads, told = [CpuLoad(site) for site in order[:count]], f"{count} sites loaded"
+        still = bench.start(f"{told}, static", sizes.cluster, sizes.settled, loads)
+        moved = bench.start(f"{told}, flux", sizes.cluster, sizes.seconds, loads, _load())
+        started.append((still, moved))
+    static = [still.result().rate(sizes.settled // 2) for still, _ in started]
+    flux = [moved.result().rate(3 * sizes.seconds // 4) for _, moved in started]
     bench.result["sim_degradation_linear_r2"] = float(np.corrcoef(counts, flux)[0, 1] ** 2)
     draw.degradation(bench.figures, counts, static, flux)
 
@@ -104,13 +117,15 @@ def _rotating(bench: _Bench) -> None:
     sizes = bench.sizes
     loads = rotating_load(sizes.cluster)
     seconds = sizes.cluster.sites // 2
-    flux, exchange = [], []
+    started = []
     for kilobytes in sizes.buffers:
         cluster = replace(sizes.cluster, buffer_bytes=kilobytes * 1024)
         told = f"rotating load, {kilobytes} KB"
-        flux.append(bench.run(f"{told}, flux", cluster, seconds, loads).rate())
+        buffered = bench.start(f"{told}, flux", cluster, seconds, loads)
         cluster = replace(cluster, exchange=True)
-        exchange.append(bench.run(f"{told}, exchange", cluster, seconds, loads).rate())
+        started.append((buffered, bench.start(f"{told}, exchange", cluster, seconds, loads)))
+    flux = [buffered.result().rate() for buffered, _ in started]
+    exchange = [blocked.result().rate() for _, blocked in started]
     middle = len(flux) // 2
     bench.result["sim_buffer_rotating_load"] = flux[middle] / exchange[middle]
     bench.result["sim_buffer_best_vs_unloaded"] = flux[-1] / bench.unloaded
@@ -119,39 +134,45 @@ def _rotating(bench: _Bench) -> None:
 
 
 def _skew(bench: _Bench) -> None:
-    """Figure 8: skewed input, by the minimum of the collection phase."""
+    """Figure 8: skewed input, by the minimum of the collection phase, without load and with some;
+    and how a minimum that tunes itself does with load on more and more sites."""
     sizes = bench.sizes
     cluster = replace(sizes.cluster, skew=ZIPF_80_20)
-    seconds = sizes.skew_seconds
+    seconds, some = sizes.skew_seconds, sizes.skew_loaded[len(sizes.skew_loaded) // 2]
+    started = {}
+    for count in sizes.skew_loaded:
+        loads, told = _loads_on_popular(cluster, count), f"80/20, {count} sites loaded"
+        started[count] = [
+            bench.start(f"{told}, static", cluster, seconds, loads),
+            bench.start(f"{told}, self-tuned", cluster, seconds, loads, _load()),
+        ]
+        for minimum in sizes.minima if count in (0, some) else ():
+            tuning = FluxTuning.published(kind="load", collect_min=minimum)
+            told = f"80/20, {count} sites loaded, at least {minimum * 1000:.0f} ms"
+            started[count].append(bench.start(told, cluster, seconds, loads, tuning))
+    rates = {count: [run.result().rate() for run in runs] for count, runs in started.items()}
     curves = {}
-    for name, loads in (("unloaded", ()), ("loaded", _loads_on_popular(cluster, sizes))):
-        static = bench.run(f"80/20, {name}, static", cluster, seconds, loads).rate()
-        tuned = bench.run(f"80/20, {name}, self-tuned", cluster, seconds, loads, _load()).rate()
-        fixed = [
-            bench.run(
-                f"80/20, {name}, at least {minimum * 1000:.0f} ms", cluster, seconds, loads,
-                FluxTuning.published(kind="load", collect_min=minimum),
-            ).rate()
-            for minimum in sizes.minima
-        ]  # fmt: skip
+    for name, count in (("unloaded", 0), ("loaded", some)):
+        static, tuned, *fixed = rates[count]
         curves[name] = draw.Skewed(static, tuned, tuple(fixed))
         bench.result[f"sim_skew_{name}_vs_static"] = tuned / static
         bench.result[f"sim_skew_{name}_fixed_least_vs_static"] = fixed[0] / static
         bench.result[f"sim_skew_{name}_fixed_best_vs_static"] = max(fixed) / static
+    gains = {count: tuned / static for count, (static, tuned, *_) in rates.items()}
+    bench.result["sim_skew_least_vs_static"] = min(gains.values())
+    bench.result["sim_skew_vs_static_by_loaded_sites"] = {str(n): g for n, g in gains.items()}
     popular = float(partition_weights(cluster, np.random.default_rng(_SEED)).max())
     limit = 1e6 / (cluster.process_us * popular + cluster.produce_us / cluster.sites)
     bench.result["sim_skew_unloaded_vs_limit"] = curves["unloaded"].tuned / limit
     draw.skewed(bench.figures, sizes.minima, curves, limit)
 
 
-def _loads_on_popular(cluster: Cluster, sizes: Sizes) -> tuple[CpuLoad, ...]:
-    """Load on some sites, that of the most popular partition among them."""
+def _loads_on_popular(cluster: Cluster, count: int) -> tuple[CpuLoad, ...]:
+    """Load on so many sites, that of the most popular partition among them."""
     weights = partition_weights(cluster, np.random.default_rng(_SEED))
-    step = cluster.sites // sizes.skew_loaded
+    step = cluster.sites // max(count, 1)
     popular = int(np.argmax(weights)) % cluster.sites
-    return tuple(
-        CpuLoad((popular + i * step) % cluster.sites) for i in range(sizes.skew_loaded)
-    )  # fmt: skip
+    return tuple(CpuLoad((popular + i * step) % cluster.sites) for i in range(count))
 
 
 def _memory(bench: _Bench) -> None:
@@ -159,11 +180,13 @@ def _memory(bench: _Bench) -> None:
     sizes = bench.sizes
     loads = [MemoryLoad(0, sizes.load_at, sizes.squeezed)]
     seconds, since = sizes.crowded_seconds, sizes.crowded_settled
-    calm = bench.run("enough memory", sizes.crowded, seconds)
-    static = bench.run("one site short of memory, static", sizes.crowded, seconds, loads)
-    flux = bench.run(
-        "one site short of memory, flux", sizes.crowded, seconds, loads, _memory_only()
+    told = "one site short of memory"
+    started = (
+        bench.start("enough memory", sizes.crowded, seconds),
+        bench.start(f"{told}, static", sizes.crowded, seconds, loads),
+        bench.start(f"{told}, flux", sizes.crowded, seconds, loads, _memory_only()),
     )
+    calm, static, flux = (run.result() for run in started)
     bench.result |= {
         "sim_memory_latency_gain": _latency_us(static, since) / _latency_us(flux, since),
         "sim_memory_throughput_recovered": flux.rate(since) / calm.rate(since),
@@ -175,12 +198,14 @@ def _memory(bench: _Bench) -> None:
 def _memory_degradation(bench: _Bench) -> None:
     """Section 6.2, second experiment: more and more sites short of memory."""
     sizes, since = bench.sizes, bench.sizes.long_settled
-    runs: dict[str, list[Run]] = {"static": [], "flux": []}
+    started: dict[str, list[Future[Run]]] = {"static": [], "flux": []}
     for count in sizes.squeezed_counts:
         loads = [MemoryLoad(site, 0.0, sizes.squeezed) for site in range(count)]
         for name, tuning in (("static", None), ("flux", _memory_only())):
             told = f"{count} sites short of memory, {name}"
-            runs[name].append(bench.run(told, sizes.crowded, sizes.long_seconds, loads, tuning))
+            run = bench.start(told, sizes.crowded, sizes.long_seconds, loads, tuning)
+            started[name].append(run)
+    runs = {name: [run.result() for run in many] for name, many in started.items()}
     draw.memory_degradation(bench.figures, sizes.squeezed_counts, runs, since)
     gains = [
         flux.rate(since) / static.rate(since)
@@ -202,14 +227,16 @@ def _hybrid(bench: _Bench) -> None:
         *(MemoryLoad(site, 0.0, sizes.squeezed_less) for site in range(some)),
         *(CpuLoad(site) for site in range(sites // 2, sites // 2 + some)),
     ]
-    rates: dict[str, list[float]] = {}
+    started: dict[str, list[Future[Run]]] = {"load": [], "hybrid": [], "memory": []}
     for tuning in (_load(), FluxTuning(kind="hybrid"), _memory_only()):
         # Load and hybrid end close to each other: one seed alone would say nothing.
         for seed in sizes.mixed_seeds if tuning.kind != "memory" else sizes.mixed_seeds[:1]:
             told = f"mixed loads, {tuning.kind}, seed {seed}"
-            run = bench.run(told, sizes.crowded, sizes.long_seconds, loads, tuning, seed)
-            rates.setdefault(tuning.kind, []).append(run.rate(since))
-        bench.result[f"sim_mixed_{tuning.kind}_latency_us"] = _latency_us(run, since)
+            run = bench.start(told, sizes.crowded, sizes.long_seconds, loads, tuning, seed)
+            started[tuning.kind].append(run)
+    rates = {kind: [run.result().rate(since) for run in runs] for kind, runs in started.items()}
+    for kind, runs in started.items():
+        bench.result[f"sim_mixed_{kind}_latency_us"] = _latency_us(runs[-1].result(), since)
     pairs = zip(rates["hybrid"], rates["load"], strict=True)
     ratios = [hybrid / load for hybrid, load in pairs]
     bench.result["sim_hybrid_vs_load"] = fmean(ratios)

@@ -29,8 +29,8 @@ class Sizes:
     minima: tuple[float, ...]
     """Fixed minima of the collection phase."""
     skew_seconds: int
-    skew_loaded: int
-    """Loaded sites with skewed input."""
+    skew_loaded: tuple[int, ...]
+    """Loaded sites with skewed input, beginning with none; minima are varied for the middle one."""
     crowded_seconds: int
     crowded_settled: int
     long_seconds: int
@@ -45,14 +45,15 @@ FULL = Sizes(
     squeezed_less=640 << 20,
     load_at=5, seconds=40, settled=25, perturbed=(0, 1, 2, 4, 8, 16, 24, 32),
     buffers=(0, 10, 20, 40, 80, 160, 320, 640), minima=(0.01, 0.04, 0.16, 0.64),
-    skew_seconds=60, skew_loaded=8, crowded_seconds=60, crowded_settled=45,
-    long_seconds=150, long_settled=120, squeezed_counts=(0, 1, 8, 32), mixed_seeds=(1, 2, 3),
+    skew_seconds=60, skew_loaded=(0, 2, 8, 16, 32), crowded_seconds=60, crowded_settled=45,
+    long_seconds=150, long_settled=120, squeezed_counts=(0, 1, 2, 4, 8, 16, 32),
+    mixed_seeds=(1, 2, 3),
 )  # fmt: skip
 QUICK = replace(
     FULL, cluster=Cluster(sites=8, buffer_bytes=40_000), squeezed=96 << 20,
     squeezed_less=120 << 20,
     crowded=Cluster(sites=8, per_site=24, partition_bytes=6 << 20, memory_bytes=192 << 20),
     load_at=2, seconds=16, settled=11, perturbed=(0, 1, 4, 8), buffers=(0, 10, 40),
-    minima=(0.01, 0.16), skew_seconds=6, skew_loaded=2, crowded_seconds=26, crowded_settled=18,
+    minima=(0.01, 0.16), skew_seconds=6, skew_loaded=(0, 2), crowded_seconds=26, crowded_settled=18,
     long_seconds=40, long_settled=30, squeezed_counts=(1, 4), mixed_seeds=(1,),
 )  # fmt: skip
