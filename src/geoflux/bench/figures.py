@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log10
 from pathlib import Path
 from typing import Any, Literal
 
 import matplotlib
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 FOLDER = Path("bench-figures")
 """Where figures go unless the caller says otherwise."""
@@ -28,7 +29,9 @@ _INK, _MUTED, _LINE = "#1b2430", "#5d6b7c", "#d5dbe3"
 _DASHES = (0, (5, 3))
 _FEW_TICKS = 8
 """With so few places on a logarithmic axis, each of them is a tick."""
-_PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+_FEW_DECADES = 2.0
+"""A logarithmic axis this short has ticks between its powers of ten."""
+_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _STYLE: Any = {
     "svg.fonttype": "none", "font.size": 11, "font.family": "sans-serif",
     "axes.edgecolor": _LINE, "axes.labelcolor": _MUTED, "axes.axisbelow": True,
@@ -92,9 +95,17 @@ def draw_curves(
             axes.xaxis.set_minor_locator(NullLocator())
         if "y" not in log:
             axes.set_ylim(bottom=0)
+        elif _decades(curves) <= _FEW_DECADES:
+            axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.grid(axis="y")
         figure.legend(loc="outside lower center", ncols=2, fontsize=10, handlelength=2.6)
         return _write(figure, path)
+
+
+def _decades(curves: Sequence[Curve]) -> float:
+    """How many powers of ten the values span."""
+    values = [y for curve in curves for y in curve.y if y > 0]
+    return log10(max(values) / min(values)) if values else 0.0
 
 
 def _stroke(curve: Curve) -> dict[str, Any]:

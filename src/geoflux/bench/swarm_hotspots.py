@@ -16,7 +16,7 @@ from geoflux.bench.figures import Curve, Words, draw_curves
 from geoflux.bench.swarm_bench import COLOURS, Bench, table_of
 from geoflux.config import Config
 
-_STEP, _GROWING = "uniform_step", "uniform_normal"
+_STEP, _GROWING, _TWO = "uniform_step", "uniform_normal", "two_overlapping"
 _ROUND = 3
 """Epochs of a round."""
 _FIGURES = {
@@ -75,6 +75,7 @@ def measure_hotspots(bench: Bench) -> None:
     for name, values in figures.items():
         bench.result[f"hotspot_{name}_vs_history"] = fmean(values)
     if not bench.result["quick"]:
+        _measure_lighter(bench)
         _measure_additions(bench, swarms)
 
 
@@ -100,6 +101,31 @@ def rounds_to_recover(hot: list[Seen]) -> int:
     rates = [median(e.rate for e in epochs) for epochs in rounds]
     settled = median(rates[-max(len(rates) // 3, 1) :])
     return next((k + 1 for k, rate in enumerate(rates) if rate >= 0.9 * settled), len(rates))
+
+
+def _measure_lighter(bench: Bench) -> None:
+    """One hotspot and two of them with half the queries."""
+    table = table_of(
+        "22 slots, during a hotspot with half the queries", "scenario", "swarm / history",
+        "attainable",
+    )  # fmt: skip
+    queries, epochs = bench.sizes.spot_queries // 2, bench.sizes.epochs
+    for scenario in (_GROWING, _TWO):
+        spots = scenes.hotspots(queries)[scenario]
+        hot = scenes.during(spots, epochs)
+        history, swarm = (
+            bench.run(
+                f"{scenario}, {queries:,} queries in hotspots, {strategy}",
+                _config(bench, strategy, spots), epochs,
+            )[hot]
+            for strategy in ("history", "swarm")
+        )  # fmt: skip
+        gain = capability(swarm) / capability(history)
+        best = capability(attainable(history)) / capability(history)
+        table.add_row(scenario, f"{gain:.2f}", f"{best:.2f}")
+        bench.result[f"{scenario}_half_queries_vs_history"] = gain
+        bench.result[f"{scenario}_half_queries_attainable"] = best
+    bench.console.print(table)
 
 
 def _measure_additions(bench: Bench, swarms: Mapping[str, list[Seen]]) -> None:
