@@ -25,9 +25,9 @@ from geoflux.workload import Scenario, Simulator
 from geoflux.workload.queries import StandingQueries
 
 _SLOTS = 2
-_EPOCHS = 40
+_EPOCHS = 60
 _ROUND = "2s"
-_START, _STOP = 0.3, 1.0
+_START, _STOP = 0.2, 1.0
 
 
 def wall_clock(console: Console, sizes: scenes.Sizes, folder: Path) -> dict[str, Any]:
