@@ -52,14 +52,14 @@ def _run(directory: Path) -> Check:
     from geoflux import api
     from geoflux.errors import StateError
     from geoflux.state.epoch_log import EpochLog
-    from geoflux.state.store import Store
+    from geoflux.state.keys import store_of
 
     try:
         operator = api.operator_of(directory)
     except StateError as error:
         return Check("directory", False, "no run", str(error))
     work = f"the operator {operator}" if operator else "standing queries"
-    last = EpochLog(Store(str(directory))).last()
+    last = EpochLog(store_of(directory)).last()
     epochs = "no epoch yet" if last is None else f"epochs 0 to {last}"
     return Check("directory", True, f"a run of {work}, {epochs}")
 
