@@ -92,7 +92,15 @@ def _packages() -> list[Check]:
         good = not (name == "pandas" and int(version.split(".")[0]) >= 3)
         good = good and not (name == "pyspark" and not version.startswith("4.3"))
         out.append(Check(name, good, version, "pip install -c constraints.txt geoflux"))
-    return out
+    return [*out, _encryption()]
+
+
+def _encryption() -> Check:
+    """Good either way: only runs with security.encrypt need it."""
+    try:
+        return Check("cryptography", True, importlib.metadata.version("cryptography"))
+    except importlib.metadata.PackageNotFoundError:
+        return Check("cryptography", True, 'none; security.encrypt needs "geoflux[security]"')
 
 
 def _kernels() -> Check:
