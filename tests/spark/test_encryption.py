@@ -21,7 +21,7 @@ import operators_by_hand as by_hand
 from geoflux import Snapshots, api, run, run_operator
 from geoflux.config import Config
 from geoflux.errors import ConfigError
-from geoflux.state.keys import new_key
+from geoflux.state.keys import new_key, store_of
 from geoflux.state.seal import MARK
 
 ROWS = handmade.events(600)
@@ -40,6 +40,8 @@ class Watched:
     """Places of events found in the files that Spark has on its disk."""
     shuffled: int = 0
     """Bytes of shuffled data there."""
+    keys: int = 0
+    """Times that the run's own key was found there."""
     commands: set[str] = field(default_factory=set)
     output: str = ""
 
@@ -71,7 +73,13 @@ class Watched:
                 continue
             seen.add((path, len(data)))
             self.places += sum(place in data for place in PLACES)
+            self.keys += self._key() in data
             self.shuffled += len(data) if path.suffix == ".data" else 0
+
+    def _key(self) -> bytes:
+        """What workers are given; there are none before the run has noted its seal."""
+        seal = store_of(self.folder / "out").seal
+        return b"\0never\0" if seal is None else seal.key
 
     def _ask(self, pid: int) -> None:
         try:
@@ -106,7 +114,7 @@ def test_an_encrypted_run_is_exact_and_nothing_of_it_can_be_read_on_the_way(tmp_
     out = sealed.folder / "out"
     assert handmade.matches(out) == expected
     assert sealed.shuffled > 0
-    assert sealed.places == 0
+    assert sealed.places == sealed.keys == 0
     assert any("spark.network.crypto.enabled=true" in text for text in sealed.commands)
     for text in (*sealed.commands, sealed.output, (out / "run.json").read_text()):
         assert key not in text
