@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import stat
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -170,9 +171,17 @@ def test_settings_say_what_encryption_lacks(monkeypatch: pytest.MonkeyPatch, key
 
 
 def test_a_machine_without_the_package_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "cryptography.hazmat.primitives.hashes", None)
-    with pytest.raises(EnvironmentProblem, match="needs the package cryptography"):
-        Seal.new(bytes(32))
+    seal = Seal.new(bytes(32))
+    sealed = seal.sealed("state/a", b"data")
+    for name in [name for name in sys.modules if name.split(".")[0] == "cryptography"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    for work in (
+        lambda: Seal.new(bytes(32)),
+        lambda: seal.sealed("state/a", b"data"),
+        lambda: seal.unsealed("state/a", sealed, "there"),
+    ):
+        with pytest.raises(EnvironmentProblem, match="needs the package cryptography"):
+            work()
 
 
 def test_a_key_file_is_relative_to_the_settings_file(tmp_path: Path, key: Path) -> None:

@@ -78,8 +78,6 @@ class Seal:
 
     def unsealed(self, name: str, data: Any, path: str) -> pa.Buffer:
         """What was sealed under a name, in memory; ``path`` is for the message where it was not."""
-        from cryptography.exceptions import InvalidTag
-
         given = _bytes(data)
         if bytes(given[: len(MARK)]) != MARK:
             raise StateError(
@@ -90,6 +88,8 @@ class Seal:
         if len(body) - (chunks - 1) * (CHUNK + _TAG) < _TAG:
             raise _changed(path)
         aes = self._cipher(bytes(given[len(MARK) : _HEAD]))
+        from cryptography.exceptions import InvalidTag
+
         plain = pa.allocate_buffer(len(body) - chunks * _TAG)
         into = _bytes(plain)
         for number in range(chunks):
@@ -104,9 +104,12 @@ class Seal:
 
     def _cipher(self, salt: bytes) -> Any:
         """The cipher of one file."""
+        key = _derived(
+            self.key, salt, b"geoflux file"
+        )  # first: it says where the package is missing
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-        return AESGCM(_derived(self.key, salt, b"geoflux file"))
+        return AESGCM(key)
 
 
 class SealedOutput:
