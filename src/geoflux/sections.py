@@ -178,6 +178,18 @@ class RunConfig:
 
 
 @dataclass(frozen=True)
+class SecurityConfig:
+    """Whether what a run keeps and sends can be read by others ([security.md](security.md))."""
+
+    encrypt: bool = setting(
+        False, "Encrypt the state of the run at rest, and what Spark sends and spills; needs "
+        "`geoflux[security]` and a `key_file`.")  # fmt: skip
+    key_file: str = setting(
+        "", "File with the key, outside of the run's directory and readable by its owner alone; "
+        "`geoflux key PATH` makes one.")  # fmt: skip
+
+
+@dataclass(frozen=True)
 class HotspotConfig:
     """One hotspot of the simulator: a square that draws a share of all events for a while."""
 

@@ -28,7 +28,7 @@ from geoflux.engine.epochs import Manifest
 from geoflux.engine.summary import Summary, latencies
 from geoflux.engine.verify import Verification
 from geoflux.settings import seconds
-from geoflux.state.store import Store
+from geoflux.state.keys import store_of
 
 _RECENT = 8
 _LAST_DECISIONS = 5
@@ -164,7 +164,7 @@ class Display:
         """Version and number of partitions; a plan is read once."""
         version = last["next_plan"]
         if self._partitions is None or self._partitions[0] != version:
-            plan = plan_of(Store(str(self._out)), version)
+            plan = plan_of(store_of(self._out), version)
             self._partitions = None if plan is None else (version, len(plan.partitions))
         if self._partitions is None:
             return f"version {version}"

@@ -52,14 +52,14 @@ def _run(directory: Path) -> Check:
     from geoflux import api
     from geoflux.errors import StateError
     from geoflux.state.epoch_log import EpochLog
-    from geoflux.state.store import Store
+    from geoflux.state.keys import store_of
 
     try:
         operator = api.operator_of(directory)
     except StateError as error:
         return Check("directory", False, "no run", str(error))
     work = f"the operator {operator}" if operator else "standing queries"
-    last = EpochLog(Store(str(directory))).last()
+    last = EpochLog(store_of(directory)).last()
     epochs = "no epoch yet" if last is None else f"epochs 0 to {last}"
     return Check("directory", True, f"a run of {work}, {epochs}")
 
@@ -92,7 +92,15 @@ def _packages() -> list[Check]:
         good = not (name == "pandas" and int(version.split(".")[0]) >= 3)
         good = good and not (name == "pyspark" and not version.startswith("4.3"))
         out.append(Check(name, good, version, "pip install -c constraints.txt geoflux"))
-    return out
+    return [*out, _encryption()]
+
+
+def _encryption() -> Check:
+    """Good either way: only runs with security.encrypt need it."""
+    try:
+        return Check("cryptography", True, importlib.metadata.version("cryptography"))
+    except importlib.metadata.PackageNotFoundError:
+        return Check("cryptography", True, 'none; security.encrypt needs "geoflux[security]"')
 
 
 def _kernels() -> Check:

@@ -74,7 +74,7 @@ def _run(config: Config, out: Path, as_json: bool) -> None:
     from geoflux import api
     from geoflux.cli.display import Display, print_summary
     from geoflux.cli.report import write_report
-    from geoflux.state.store import Store
+    from geoflux.state.keys import store_of
 
     console = Console(stderr=as_json)
     with Display(console, config, out) as display:
@@ -89,8 +89,7 @@ def _run(config: Config, out: Path, as_json: bool) -> None:
             signal.signal(signal.SIGTERM, interrupt)
 
         summary = api.run(config, out, on_epoch=display.epoch, on_start=started)
-    store = Store(str(out))
-    report = write_report(config, store, summary)
+    report = write_report(config, store_of(out), summary)
     print_summary(console, summary, out, report)
     if as_json:
         print(json.dumps(summary.as_dict()))
@@ -177,6 +176,19 @@ def plan(
         console.print(f"drawn in {_escaped(str(svg))}", highlight=False)
     if as_json:
         print(json.dumps(view.as_dict()))
+
+
+@app.command(epilog="Example:  geoflux key ~/geoflux.key")
+def key(path: Annotated[Path, typer.Argument(help="The new file; it must not be there.")]) -> None:
+    """Make a key for security.encrypt, in a file that only its owner can read."""
+    from geoflux.state.keys import new_key
+
+    new_key(path)
+    Console().print(
+        f"{_escaped(str(path))} holds a new key; name it in security.key_file, and keep a copy: "
+        "without it nothing that was encrypted can be read again",
+        highlight=False,
+    )
 
 
 @app.command(epilog="Examples:  geoflux doctor   |   geoflux doctor out")

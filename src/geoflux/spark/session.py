@@ -14,11 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
+from geoflux.config import Config
 from geoflux.errors import EnvironmentProblem
 from geoflux.sections import EngineConfig
+from geoflux.spark.secrecy import SETTINGS, check_session, explained
 
 OLDEST_JAVA = 17
 _INSTALL = (
@@ -88,7 +91,10 @@ def build_session(config: EngineConfig, extra: Mapping[str, str] | None = None) 
     builder = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)
-    spark = builder.getOrCreate()
+    try:
+        spark = builder.getOrCreate()
+    except Py4JJavaError as error:
+        raise explained(error, master) from error
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
@@ -144,14 +150,16 @@ def stop_session(spark: SparkSession) -> None:
 
 @contextlib.contextmanager
 def session_for(
-    config: EngineConfig, events: DataFrame | None, spark: SparkSession | None
+    config: Config, events: DataFrame | None, spark: SparkSession | None
 ) -> Iterator[SparkSession]:
     """The caller's session, that of the stream, or one of our own, with its workers started."""
     given = spark or (events.sparkSession if events is not None else None)
     if given is not None:
+        if config.security.encrypt:
+            check_session(given)
         yield given
         return
-    own = build_session(config)
+    own = build_session(config.engine, SETTINGS if config.security.encrypt else None)
     try:
         warm_workers(own)
         yield own
