@@ -120,20 +120,28 @@ def default_parallelism(spark: SparkSession) -> int:
     return int(spark.sparkContext.defaultParallelism)
 
 
-def _end_daemons(jvm: Any) -> None:
-    """End the Python workers of a session that is about to stop. Spark would close their sockets,
-    and some would print a stack trace about it on the user's terminal."""
+def _end_daemons(spark: SparkSession, of: str = "") -> None:
+    """End Python workers of a session: those of one module, or all. Spark would close their
+    sockets, and some would print a stack trace about it on the user's terminal."""
+    jvm: Any = getattr(spark.sparkContext._gateway, "proc", None)
     with contextlib.suppress(psutil.Error, AttributeError, ProcessLookupError, PermissionError):
         for child in psutil.Process(jvm.pid).children():
-            if any(part.endswith("spark.daemon") for part in child.cmdline()):
+            told = child.cmdline()
+            if any(part.endswith("spark.daemon") for part in told) and told[-1].endswith(of):
                 os.killpg(child.pid, signal.SIGKILL)  # a daemon leads a group of its own
+
+
+def end_lookup(spark: SparkSession) -> None:
+    """End the worker that looked for data sources, once one is registered: it is not needed again,
+    and after a minute of idleness it would be hung up on."""
+    _end_daemons(spark, "lookup_data_sources")
 
 
 def stop_session(spark: SparkSession) -> None:
     """Stop the session and its JVM, also where the JVM is gone already; the next session of this
     process starts a JVM of its own, with its own memory."""
     gateway: Any = spark.sparkContext._gateway
-    _end_daemons(getattr(gateway, "proc", None))
+    _end_daemons(spark)
     with contextlib.suppress(Exception):  # a JVM that is gone cannot be stopped again
         spark.stop()
     with contextlib.suppress(Exception):
