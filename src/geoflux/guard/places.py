@@ -1,0 +1,60 @@
+"""Where a hotspot was made, and whether two were made at places apart.
+
+A crowd stays where its event is; who wants the plan to chase them must go elsewhere. The place of a
+hotspot is where the recent queries of its suspects lie, not the partition: that may be half the
+world at first, and a sliver after it was split. Two places are one if they meet when grown, or if a
+third hotspot meets both: the pieces of an event that was split up belong together. A chain of more
+than one is no bridge, or small steps would lead anywhere unseen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Place = tuple[float, float, float, float]
+"""West, south, east, north, in cells."""
+_DEVIATIONS = 2.0
+_LEAST_SIDE = 2.0
+
+
+def place_of(footprints: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]) -> Place:
+    """The box around what users have placed: two standard deviations either way.
+
+    >>> place_of(np.array([[10.0, 20.0, 1.0, 2.0]]), np.array([5.0]))
+    (8.0, 16.0, 12.0, 24.0)
+    """
+    share = weights / weights.sum()
+    middle = share @ footprints[:, :2]
+    between = share @ (footprints[:, :2] - middle) ** 2
+    within = share @ footprints[:, 2:] ** 2
+    reach = _DEVIATIONS * np.sqrt(between + within)
+    low, high = middle - reach, middle + reach
+    return (float(low[0]), float(low[1]), float(high[0]), float(high[1]))
+
+
+def meet(one: Place, other: Place, margin: float) -> bool:
+    """Whether places are one, once each has grown by ``margin`` of its own sides.
+
+    >>> meet((0, 0, 4, 4), (8, 0, 12, 4), 0.5), meet((0, 0, 4, 4), (9, 0, 13, 4), 0.5)
+    (True, False)
+    """
+    west, south, east, north = _grown(one, margin)
+    left, low, right, high = _grown(other, margin)
+    return west <= right and left <= east and south <= high and low <= north
+
+
+def apart(one: Place, other: Place, known: Sequence[Place], margin: float) -> bool:
+    """Whether places are two: they do not meet, and nothing known meets both."""
+    if meet(one, other, margin):
+        return False
+    wide = [_grown(one, margin), _grown(other, margin)]
+    return not any(all(meet(third, place, 0.0) for place in wide) for third in known)
+
+
+def _grown(place: Place, margin: float) -> Place:
+    west, south, east, north = place
+    x, y = (margin * max(side, _LEAST_SIDE) for side in (east - west, north - south))
+    return (west - x, south - y, east + x, north + y)
