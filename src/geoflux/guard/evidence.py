@@ -18,20 +18,22 @@ from geoflux.guard.tuning import GuardTuning
 
 @dataclass(frozen=True)
 class Evidence:
-    """A user's part in a hotspot: queries of the last rounds there, their share of all that the
-    user placed lately, the rate that was normal there, and the share of the partition that all
-    suspects had. ``net`` are the user's standing queries as counted, ``low`` the fewest since they
+    """A user's part in the hotspots that were one place in one round: queries of the last rounds
+    there, their share of all that the user placed lately, the rate that was normal there, and the
+    share of the partitions that all suspects had. ``moved`` is whether they were moving in, few
+    against many. ``net`` are the user's standing queries as counted, ``low`` the fewest since they
     were last seen in a hotspot."""
 
-    hotspot: int
+    hotspots: tuple[int, ...]
     kind: str
-    donor: int
+    donors: tuple[int, ...]
     round: int
     queries: float
     rate: float
     normal_rate: float
     share: float
     place: Place | None
+    moved: bool
     net: float
     low: float
 
@@ -44,7 +46,8 @@ class Evidence:
         """What :meth:`to_dict` gave, also by way of JSON."""
         place = values["place"]
         known = None if place is None else (place[0], place[1], place[2], place[3])
-        return cls(**{**values, "place": known})
+        hotspots, donors = tuple(values["hotspots"]), tuple(values["donors"])
+        return cls(**{**values, "place": known, "hotspots": hotspots, "donors": donors})
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,11 @@ def places_apart(
             if len(chosen) == tuning.hotspots:
                 break
     return chosen[::-1]
+
+
+def moved_in(evidence: Sequence[Evidence]) -> list[Evidence]:
+    """Evidence of moving into hotspots, one of each round."""
+    return list({item.round: item for item in evidence if item.moved}.values())
 
 
 def returns(evidence: Sequence[Evidence], tuning: GuardTuning) -> list[Evidence]:

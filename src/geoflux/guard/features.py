@@ -42,7 +42,10 @@ FEATURES = (
 """x1 to x14 by name, in order."""
 X1, X2, X3, X4, X5, X6, X7, X8, X9, X10, X11, X12, X13, X14 = range(14)
 _FADING = slice(X6, X10 + 1)
-_SUM, _ROUNDS, _NET, _LOW = range(4)
+_SUM, _ROUNDS, _NET, _LOW, _LEFT = range(5)
+_MORE = _LEFT + 5
+"""What x14 is made of; standing queries now and at their lowest; where queries were ended lately:
+their number, sums and sums of squares, halved from round to round."""
 _WEIGHTS = 0.5 ** np.arange(ROUNDS_SEEN)
 _FORGOTTEN = 0.01
 
@@ -78,15 +81,19 @@ class Involved:
     """What a hotspot came to for the users in it, at the moment it was sensed: their rows in the
     table, recent and older queries there, the weighted share of their recent queries that lies in
     it, the faded number of those, and standing queries as counted: now, and their lowest since
-    :meth:`FeatureTable.mark_low`."""
+    :meth:`FeatureTable.mark_low`. ``fresh`` are the queries there of this very round, ``left`` the
+    faded number of queries ended anywhere, and ``left_at`` where: middle and spread."""
 
     rows: Rows
+    fresh: Floats
     recent: Floats
     older: Floats
     rate: Floats
     placed: Floats
     net: Floats
     low: Floats
+    left: Floats
+    left_at: Floats
 
 
 class FeatureTable:
@@ -105,7 +112,7 @@ class FeatureTable:
         self._users: list[str] = []
         self._row: dict[str, int] = {}
         self._values = np.zeros((0, len(FEATURES)))
-        self._more = np.zeros((0, 4))
+        self._more = np.zeros((0, _MORE))
 
     @property
     def users(self) -> Sequence[str]:
@@ -129,7 +136,7 @@ class FeatureTable:
         if short > 0:
             extra = max(short, len(self._values) // 2)
             self._values = np.vstack((self._values, np.zeros((extra, len(FEATURES)))))
-            self._more = np.vstack((self._more, np.zeros((extra, 4))))
+            self._more = np.vstack((self._more, np.zeros((extra, _MORE))))
 
     def count(self, requests: Requests) -> None:
         """Take in a batch: x1, x2, and how many queries everybody has standing."""
@@ -139,6 +146,7 @@ class FeatureTable:
         self._values[rows, X2] += ended
         self._more[rows, _NET] += requests.registered() - ended
         self._more[rows, _LOW] = np.minimum(self._more[rows, _LOW], self._more[rows, _NET])
+        self._more[rows, _LEFT:] += requests.left()
 
     def involve(self, hotspot: int, summary: Summary, round: int) -> Involved:
         """Take in a hotspot: x3 to x5, x11 and x12; and what it came to."""
@@ -157,8 +165,9 @@ class FeatureTable:
         rate = np.minimum(_quotient(weighted, placed), 1.0)
         more = self._more
         return Involved(
-            rows, recent.sum(axis=1).astype(np.float64), counts[:, ROUNDS_SEEN].astype(np.float64),
-            rate, placed, more[rows, _NET], more[rows, _LOW],
+            rows, recent[:, 0].astype(np.float64), recent.sum(axis=1).astype(np.float64),
+            counts[:, ROUNDS_SEEN].astype(np.float64), rate, placed,
+            more[rows, _NET], more[rows, _LOW], more[rows, _LEFT], _spots(more[rows, _LEFT:]),
         )  # fmt: skip
 
     def mark_low(self, rows: Rows) -> None:
@@ -183,6 +192,7 @@ class FeatureTable:
         result = Features(tuple(self._users), values.copy())
         values[:, : X5 + 1] = 0
         values[:, X12] = 0
+        more[:, _LEFT:] /= 2
         if self._robust:
             values[:, X11] *= self._tuning.memory
         return result
@@ -228,8 +238,15 @@ class FeatureTable:
         table.rows_of(values["users"])
         count = len(table._users)
         table._values[:count, : X12 + 1] = np.array(values["values"]).reshape(-1, X12 + 1)
-        table._more[:count] = np.array(values["more"]).reshape(-1, 4)
+        table._more[:count] = np.array(values["more"]).reshape(-1, _MORE)
         return table
+
+
+def _spots(sums: Floats) -> Floats:
+    """Middles and standard deviations of x and y from number, sums and sums of squares."""
+    count = np.maximum(sums[:, :1], np.finfo(np.float64).tiny)
+    middle = sums[:, 1:3] / count
+    return np.hstack((middle, np.sqrt(np.maximum(sums[:, 3:5] / count - middle**2, 0.0))))
 
 
 def _quotient(above: Floats, below: Floats) -> Floats:

@@ -55,13 +55,14 @@ class Guard:
         self._robust = RobustState()
 
     def receive(
-        self, op: Any, users: Any, now: float, next_number: int
+        self, op: Any, users: Any, now: float, next_number: int, at: Any = None
     ) -> npt.NDArray[np.bool_]:  # fmt: skip
         """Take in a batch of requests in columns; says which are refused. ``next_number`` is the
-        number of the first query that the batch may register."""
+        number of the first query that the batch may register; ``at`` is x and y of every query in
+        cells, also of those that end: without it nobody is seen to move in."""
         self.rounds = self.rounds.started(now, next_number)
         self.blocks = self.blocks.at(now)
-        requests = stamp(op, users, self.rounds.current)
+        requests = stamp(op, users, self.rounds.current, at)
         blocked = self.blocks.blocked
         refused = requests.refused(blocked)
         if blocked:
@@ -179,9 +180,4 @@ def _without(summary: Summary, users: Collection[str]) -> Summary:
 
 
 def _unseen(sighting: Sighting, users: Collection[str]) -> Sighting:
-    kept = [i for i, name in enumerate(sighting.users) if name not in users]
-    return replace(
-        sighting, users=tuple(sighting.users[i] for i in kept),
-        columns={name: column[kept] for name, column in sighting.columns.items()},
-        places=None if sighting.places is None else sighting.places[kept],
-    )  # fmt: skip
+    return sighting.only([i for i, name in enumerate(sighting.users) if name not in users])

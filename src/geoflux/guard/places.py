@@ -35,6 +35,20 @@ def place_of(footprints: npt.NDArray[np.float64], weights: npt.NDArray[np.float6
     return (float(low[0]), float(low[1]), float(high[0]), float(high[1]))
 
 
+def outside(spots: npt.NDArray[np.float64], place: Place, margin: float) -> npt.NDArray[np.bool_]:
+    """Which spots (middle and spread) lie mostly outside a place that has grown: the middle does,
+    or the spread is wider than the place.
+
+    >>> spots = np.array([[5.0, 5.0, 1.0, 1.0], [50.0, 5.0, 1.0, 1.0], [5.0, 5.0, 90.0, 9.0]])
+    >>> outside(spots, (0, 0, 10, 10), 0.5).tolist()
+    [False, True, True]
+    """
+    west, south, east, north = _grown(place, margin)
+    x, y, wide, high = spots.T
+    away = (x < west) | (x > east) | (y < south) | (y > north)
+    return np.asarray(away | (2 * wide > east - west) | (2 * high > north - south))
+
+
 def meet(one: Place, other: Place, margin: float) -> bool:
     """Whether places are one, once each has grown by ``margin`` of its own sides.
 

@@ -31,6 +31,9 @@ class Requests:
     op: npt.NDArray[np.uint8]
     user: npt.NDArray[np.int64]
     users: tuple[str, ...]
+    x: npt.NDArray[np.float64] | None = None
+    y: npt.NDArray[np.float64] | None = None
+    """Middle of the query in cells, also of one that ends, if that is known."""
 
     def placed(self) -> npt.NDArray[np.int64]:
         """Queries that each of ``users`` asked for: registered ones and snapshots."""
@@ -43,6 +46,17 @@ class Requests:
     def terminated(self) -> npt.NDArray[np.int64]:
         """Standing queries that each of ``users`` terminated."""
         return self._count(self.op == TERMINATE)
+
+    def left(self) -> npt.NDArray[np.float64]:
+        """Where each of ``users`` ended queries: how many, the sums of x and y, and of their
+        squares. All 0 where places are not known."""
+        out = np.zeros((len(self.users), 5))
+        if self.x is not None and self.y is not None:
+            ended = (self.op == TERMINATE) & (self.user >= 0)
+            of, x, y = self.user[ended], self.x[ended], self.y[ended]
+            for column, weight in enumerate((None, x, y, x * x, y * y)):
+                out[:, column] = np.bincount(of, weight, minlength=len(self.users))
+        return out
 
     def _count(self, wanted: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
         of = self.user[wanted & (self.user >= 0)]
@@ -60,12 +74,13 @@ class Requests:
 
     def only(self, wanted: npt.NDArray[np.bool_]) -> Requests:
         """The requests that are wanted."""
-        return Requests(self.round, self.op[wanted], self.user[wanted], self.users)
+        x, y = (None if at is None else at[wanted] for at in (self.x, self.y))
+        return Requests(self.round, self.op[wanted], self.user[wanted], self.users, x, y)
 
 
-def stamp(op: Any, users: Any, round: int) -> Requests:
+def stamp(op: Any, users: Any, round: int, at: Any = None) -> Requests:
     """A batch with its round and users. ``users`` is an Arrow column or a list of texts or nulls;
-    of a termination it is the user of the query that ends."""
+    of a termination it is the user of the query that ends. ``at`` is x and y in cells, if known."""
     column = (
         users if isinstance(users, pa.ChunkedArray | pa.Array) else pa.array(users, pa.string())
     )
@@ -77,4 +92,5 @@ def stamp(op: Any, users: Any, round: int) -> Requests:
     ops = np.asarray(op, np.uint8)
     if ops.shape != codes.shape:
         raise ValueError(f"{ops.size} operations of {codes.size} users; expected one each")
-    return Requests(round, ops, codes, tuple(column.dictionary.to_pylist()))
+    x, y = (None, None) if at is None else (np.asarray(values, np.float64) for values in at)
+    return Requests(round, ops, codes, tuple(column.dictionary.to_pylist()), x, y)

@@ -19,15 +19,19 @@ import numpy as np
 import numpy.typing as npt
 
 from geoflux.guard.clusters import Divided, divide
-from geoflux.guard.evidence import Evidence, Suspect, places_apart, returns
+from geoflux.guard.evidence import Evidence, Suspect, moved_in, places_apart, returns
 from geoflux.guard.features import X6, Features
-from geoflux.guard.places import Place, place_of
+from geoflux.guard.gathering import Gathered, gathered
+from geoflux.guard.places import Place, outside, place_of
 from geoflux.guard.sightings import Sighting
 from geoflux.guard.tuning import GuardTuning
 from geoflux.guard.verdicts import LISTED, Accusation, Verdict, removal_round
 
-_ERRORS = 2.0
-"""Standard errors by which a rate must exceed its limit: a few queries may lie anywhere."""
+Rows = npt.NDArray[np.int64]
+_NEARLY = 0.75
+_ERRORS = 4.0
+"""Standard errors by which a rate must exceed the usual one: a few queries may lie anywhere."""
+_LEAST_CHANCE = 0.02
 
 
 @dataclass(frozen=True)
@@ -78,22 +82,22 @@ def judge_robust(
     if not sightings:
         return Verdict(round, (), (), "no attack: nothing was rebalanced", told), state
     found = divide(features, tuning, tuning.seed + 1000 * round)
-    normal = _normal(features, found, tuning)
-    if len(normal) < tuning.least_users:
+    population = _population(features, found, tuning)
+    if len(population.normal) < tuning.least_users:
         return Verdict(round, (), (), "no verdict: too few users to compare with", told), state
     row = {name: place for place, name in enumerate(features.users)}
     fresh: dict[str, list[Evidence]] = {}
     places = list(state.places)
-    for sighting in sightings:
-        rows = np.array([row[name] for name in sighting.users], np.int64)
-        for name, item in _parts(sighting, (rows, normal, len(row)), tuning):
+    limits = [_limits(seen, row, population, tuning)[1] for seen in sightings]
+    for one in gathered(sightings, limits, tuning):
+        items = _parts(one, row, population, tuning)
+        places += {(round, item.place) for _, item in items if item.place is not None}
+        for name, item in items:
             fresh.setdefault(name, []).append(item)
-            if item.place is not None and (round, item.place) not in places[-1:]:
-                places.append((round, item.place))
     state = _noted(RobustState(state.suspects, tuple(places)), fresh, round, tuning)
     together: dict[int, list[str]] = {}
     for name, suspect in state.suspects.items():
-        for hotspot in {item.hotspot for item in suspect.evidence}:
+        for hotspot in {of for item in suspect.evidence for of in item.hotspots}:
             together.setdefault(hotspot, []).append(name)
     context = _Context(features, row, found, together)
     accused = tuple(
@@ -108,35 +112,49 @@ def judge_robust(
     return Verdict(round, names, accused, reason, told), state
 
 
-def _normal(
-    features: Features, found: Divided, tuning: GuardTuning
-) -> npt.NDArray[np.int64]:  # fmt: skip
-    """Users who are active and not in the suspicious cluster; all active ones if that cluster is
-    most of them, for then it is no group apart."""
+@dataclass(frozen=True, eq=False)
+class _Population:
+    """How many users there are, how many are active, and the rows of those who are normal."""
+
+    users: int
+    active: int
+    normal: Rows
+
+
+def _population(features: Features, found: Divided, tuning: GuardTuning) -> _Population:
+    """Normal are the active users outside the suspicious cluster; all active ones if that cluster
+    is most of them, for then it is no group apart."""
     active = features.values[:, X6] >= 1
+    count = int(active.sum())
     normal = found.normal[active[found.normal]]
-    if len(normal) >= max(tuning.least_users, int(active.sum()) // 4):
-        return normal
-    return np.flatnonzero(active)
+    if len(normal) < max(tuning.least_users, count // 4):
+        normal = np.flatnonzero(active)
+    return _Population(len(active), count, normal)
+
+
+def _limits(
+    seen: Sighting, row: Mapping[str, int], population: _Population, tuning: GuardTuning
+) -> tuple[float, float]:  # fmt: skip
+    """The rate that is usual in a hotspot, and the one that is out of the common. Where half of
+    all that is placed lies in it anyway, no rate is three times that."""
+    everybody = np.zeros(population.users)
+    everybody[[row[name] for name in seen.users]] = seen.columns["rate"]
+    usual = float(np.median(everybody[population.normal]))
+    return usual, max(tuning.least_rate, min(tuning.factor * usual, (1 + usual) / 2))
 
 
 def _parts(
-    seen: Sighting, population: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int],
-    tuning: GuardTuning,
+    one: Gathered, row: Mapping[str, int], population: _Population, tuning: GuardTuning
 ) -> list[tuple[str, Evidence]]:  # fmt: skip
     """Who was part of a hotspot."""
-    rows, normal, users = population
+    seen = one.sighting
     columns = seen.columns
     rate, recent = columns["rate"], columns["recent"]
-    if seen.kind == "scale_in" or not len(rate):
-        return []
-    everybody = np.zeros(users)
-    everybody[rows] = rate
-    usual = float(np.median(everybody[normal]))
-    limit = max(tuning.least_rate, min(tuning.factor * usual, (1 + usual) / 2))
-    error = np.sqrt(rate * (1 - rate) / np.maximum(columns["placed"], 1.0))
-    part = recent >= tuning.evidence_floor
-    part &= rate - _ERRORS * error >= limit
+    usual, limit = _limits(seen, row, population, tuning)
+    chance = max(usual, _LEAST_CHANCE)
+    error = np.sqrt(chance * (1 - chance) / np.maximum(columns["placed"], 1.0))
+    part = (recent >= tuning.evidence_floor) & (rate >= limit)
+    part &= rate >= np.minimum(chance + _ERRORS * error, 1.0)
     part &= columns["older"] <= tuning.familiar * recent
     who = np.flatnonzero(part)
     share = float(recent[who].sum()) / max(seen.total, 1)
@@ -145,16 +163,38 @@ def _parts(
     place = seen.box
     if seen.places is not None:
         place = place_of(seen.places[who], recent[who])
+    moved = _moved(seen, who, place, tuning)
+    many = min(tuning.crowd_share * population.active, tuning.crowd_users)
+    if len(who) >= many or recent[who].sum() * 2 < recent.sum():
+        moved[:] = False  # a crowd, or not their hotspot
     return [
         (
             seen.users[i],
             Evidence(
-                seen.hotspot, seen.kind, seen.donor, seen.round, float(recent[i]), float(rate[i]),
-                usual, share, place, float(columns["net"][i]), float(columns["low"][i]),
+                one.hotspots, seen.kind, one.donors, seen.round, float(recent[i]), float(rate[i]),
+                usual, share, place, bool(moved[k]),
+                float(columns["net"][i]), float(columns["low"][i]),
             ),
         )
-        for i in who
+        for k, i in enumerate(who)
     ]  # fmt: skip
+
+
+def _moved(
+    seen: Sighting, who: Rows, place: Place | None, tuning: GuardTuning
+) -> npt.NDArray[np.bool_]:  # fmt: skip
+    """Who came here with nearly all they do while ending as much elsewhere."""
+    if place is None:
+        return np.zeros(len(who), np.bool_)
+    of = {name: column[who] for name, column in seen.columns.items()}
+    error = np.sqrt(of["rate"] * (1 - of["rate"]) / np.maximum(of["placed"], 1.0))
+    least = tuning.relocated_rate
+    # Members of a group differ by chance: nobody is to slip through for a few queries.
+    moved = (of["rate"] + 2 * error >= least) & (of["rate"] >= _NEARLY * least)
+    moved &= float(of["rate"] @ of["placed"]) >= least * float(of["placed"].sum())
+    moved &= of["fresh"] >= tuning.evidence_floor / 2
+    moved &= 2 * of["left"] >= of["placed"]
+    return moved & outside(seen.left_at[who], place, tuning.place_margin)
 
 
 def _noted(
@@ -184,22 +224,34 @@ class _Context:
     together: Mapping[int, list[str]]
 
 
+def _against(
+    evidence: Sequence[Evidence], known: Sequence[Place], tuning: GuardTuning
+) -> tuple[list[Evidence], str]:  # fmt: skip
+    """The evidence that is enough, and what it shows; none if it is not enough."""
+    items = places_apart(evidence, known, tuning)
+    if len(items) >= tuning.hotspots:
+        return items, f"part of hotspots at {len(items)} places apart"
+    items = moved_in(evidence)
+    if len(items) >= tuning.hotspots:
+        return items, "moved into a hotspot what was elsewhere"
+    items = returns(evidence, tuning)
+    if len(items) > tuning.returns:
+        return items, f"withdrew from a hotspot and came back {len(items) - 1} times"
+    return [], ""
+
+
 def _accused(
     name: str, state: RobustState, context: _Context, tuning: GuardTuning
 ) -> Accusation | None:  # fmt: skip
     evidence = state.suspects[name].evidence
-    against = places_apart(evidence, [place for _, place in state.places], tuning)
-    reason = f"part of hotspots at {len(against)} places apart"
-    if len(against) < tuning.hotspots:
-        against = returns(evidence, tuning)
-        reason = f"withdrew and came back {len(against) - 1} times"
-        if len(against) <= tuning.returns:
-            return None
+    against, reason = _against(evidence, [place for _, place in state.places], tuning)
+    if not against:
+        return None
     rounds = tuple(sorted({item.round for item in against}))
-    company = {other for item in against for other in context.together[item.hotspot]}
+    company = {other for item in against for of in item.hotspots for other in context.together[of]}
     return Accusation(
         name,
-        f"{reason} in rounds {rounds[0]} to {rounds[-1]}, with up to "
+        f"{reason}, in rounds {rounds[0]} to {rounds[-1]}, with up to "
         f"{max(item.rate for item in against):.0%} of their recent queries in one",
         context.features.of(context.row[name]), tuple(sorted(company)[:LISTED]), len(company),
         tuple(item.to_dict() for item in against), rounds,

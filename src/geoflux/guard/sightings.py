@@ -6,7 +6,7 @@ Only users with recent queries are kept; who has none cannot have made it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from geoflux.guard.places import Place
 from geoflux.guard.sensor import Kind, Summary
 
 Floats = npt.NDArray[np.float64]
-_COLUMNS = ("recent", "older", "rate", "placed", "net", "low")
+_COLUMNS = ("fresh", "recent", "older", "rate", "placed", "net", "low", "left")
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +34,7 @@ class Sighting:
     users: tuple[str, ...]
     columns: Mapping[str, Floats]
     places: Floats | None
+    left_at: Floats
 
     @classmethod
     def of(cls, hotspot: int, summary: Summary, involved: Involved, round: int) -> Sighting:
@@ -44,6 +45,16 @@ class Sighting:
             tuple(summary.users[i] for i in kept),
             {name: getattr(involved, name)[kept] for name in _COLUMNS},
             None if summary.places is None else summary.places[kept],
+            involved.left_at[kept],
+        )  # fmt: skip
+
+    def only(self, kept: list[int]) -> Sighting:
+        """With these of its users."""
+        return replace(
+            self, users=tuple(self.users[i] for i in kept),
+            columns={name: column[kept] for name, column in self.columns.items()},
+            places=None if self.places is None else self.places[kept],
+            left_at=self.left_at[kept],
         )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
@@ -54,6 +65,7 @@ class Sighting:
             "users": list(self.users),
             "columns": {name: column.tolist() for name, column in self.columns.items()},
             "places": None if self.places is None else self.places.tolist(),
+            "left_at": self.left_at.tolist(),
         }  # fmt: skip
 
     @classmethod
@@ -65,4 +77,5 @@ class Sighting:
             None if box is None else (box[0], box[1], box[2], box[3]), tuple(values["users"]),
             {name: np.array(values["columns"][name], np.float64) for name in _COLUMNS},
             None if places is None else np.array(places, np.float64).reshape(-1, 4),
+            np.array(values["left_at"], np.float64).reshape(-1, 4),
         )  # fmt: skip

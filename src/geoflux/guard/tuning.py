@@ -58,6 +58,14 @@ class GuardTuning:
     there: a steady load, that no plan has to chase."""
     hotspots: int = 2
     """Robust: hotspots at places apart from each other that a user must be part of."""
+    relocated_rate: float = 0.6
+    """Robust: who moves into a hotspot with this share of their recent queries, ending as many
+    elsewhere, is suspect without waiting for a second place, if it goes on for two rounds and they
+    are no crowd. Above 1 it never happens."""
+    crowd_share: float = 0.3
+    """Robust: a part of the active users as large as this is a crowd."""
+    crowd_users: int = 50
+    """Robust: and so is this number of users, however many there are altogether."""
     returns: int = 2
     """Robust: how often a user must have withdrawn from one place and come back to be as suspect as
     one who went elsewhere; for scaling decisions, which have no place, once is enough."""
