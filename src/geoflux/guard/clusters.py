@@ -68,13 +68,16 @@ def two_means(points: Floats, seed: int, sample: int) -> npt.NDArray[np.bool_] |
     return beyond if beyond.any() and not beyond.all() else None
 
 
-def divide(features: Features, tuning: GuardTuning, seed: int) -> Divided:
-    """Split until the suspicious cluster's users have been in the same hotspots."""
+def divide(
+    features: Features, tuning: GuardTuning, seed: int, most: int | None = None
+) -> Divided:  # fmt: skip
+    """Split until the suspicious cluster's users have been in the same hotspots, or ``most``
+    times."""
     points = features.normalised()
     rates = features.values[:, X14]
     rows = np.arange(len(points))
     spread, splits = _spread(points), 0
-    while splits < tuning.most_splits:
+    while splits < (tuning.most_splits if most is None else most):
         second = two_means(points[rows], seed + splits, tuning.sample)
         if second is None:
             break

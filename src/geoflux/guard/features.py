@@ -221,7 +221,7 @@ class FeatureTable:
         """What a hotspot adds to the sums: its id; in robust mode a number that is its own."""
         if not self._robust:
             return float(hotspot)
-        return float(np.random.default_rng((self._tuning.seed, hotspot)).uniform(0.5, 1.0))
+        return float(np.random.default_rng((self._tuning.seed, hotspot)).uniform(0.1, 1.0))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for the manifest: x1 to x12 and what the other two are made of."""

@@ -28,6 +28,8 @@ from geoflux.guard.tuning import GuardTuning
 from geoflux.guard.verdicts import LISTED, Accusation, Verdict, removal_round
 
 Rows = npt.NDArray[np.int64]
+_SPLITS = 3
+"""Splits of a round: who is normal shows at once, and finer clusters decide nothing here."""
 _NEARLY = 0.75
 _ERRORS = 4.0
 """Standard errors by which a rate must exceed the usual one: a few queries may lie anywhere."""
@@ -81,7 +83,7 @@ def judge_robust(
         return Verdict(round, (), (), "warming up: everything is new", told), state
     if not sightings:
         return Verdict(round, (), (), "no attack: nothing was rebalanced", told), state
-    found = divide(features, tuning, tuning.seed + 1000 * round)
+    found = divide(features, tuning, tuning.seed + 1000 * round, _SPLITS)
     population = _population(features, found, tuning)
     if len(population.normal) < tuning.least_users:
         return Verdict(round, (), (), "no verdict: too few users to compare with", told), state
@@ -136,7 +138,10 @@ def _limits(
     seen: Sighting, row: Mapping[str, int], population: _Population, tuning: GuardTuning
 ) -> tuple[float, float]:  # fmt: skip
     """The rate that is usual in a hotspot, and the one that is out of the common. Where half of
-    all that is placed lies in it anyway, no rate is three times that."""
+    all that is placed lies in it anyway, no rate is three times that. A decision to scale is about
+    all that anybody placed: no share of it is unusual."""
+    if seen.kind != "plan":
+        return 0.0, tuning.least_rate
     everybody = np.zeros(population.users)
     everybody[[row[name] for name in seen.users]] = seen.columns["rate"]
     usual = float(np.median(everybody[population.normal]))

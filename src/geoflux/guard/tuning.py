@@ -53,7 +53,7 @@ class GuardTuning:
     least_share: float = 0.05
     """Robust: so much of the partition's queries must be recent ones of its suspects; fewer have
     not made the hotspot."""
-    familiar: float = 1.5
+    familiar: float = 1.0
     """Robust: who has this many times as many older queries in the partition as recent ones lives
     there: a steady load, that no plan has to chase."""
     hotspots: int = 2
@@ -68,7 +68,7 @@ class GuardTuning:
     """Robust: and so is this number of users, however many there are altogether."""
     returns: int = 2
     """Robust: how often a user must have withdrawn from one place and come back to be as suspect as
-    one who went elsewhere; for scaling decisions, which have no place, once is enough."""
+    one who went elsewhere. Of decisions to scale, which have no place, only this counts."""
     withdrawn: float = 0.8
     """Robust: share of what was placed in a hotspot that must be gone to count as withdrawn."""
     place_margin: float = 0.5
