@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from guard_by_hand import Stage
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geoflux.guard import Found, Guard, GuardTuning, sense
 from geoflux.guard.clusters import divide
-from geoflux.guard.features import FeatureTable, Features
+from geoflux.guard.features import Features, FeatureTable
 from geoflux.guard.receiver import REGISTER, SNAPSHOT, TERMINATE, stamp
+from guard_by_hand import Stage
 
 USERS = ("a", "b", "c", "d")
 MODES = {"published": GuardTuning.published(), "robust": GuardTuning()}

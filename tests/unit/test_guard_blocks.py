@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from guard_by_hand import LISBON, OSLO, Stage
-
 from geoflux.guard import Block, BlockList, Guard, GuardTuning
+from guard_by_hand import LISBON, OSLO, Stage
 
 MINE = Block("a", 10.0, None, "guard", "moved about", {"rounds": [1, 2]})
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from guard_by_hand import LISBON, OSLO, ROME, Stage
 
 from geoflux.balance.tuning import Tuning
 from geoflux.guard import GuardTuning, Summary
 from geoflux.guard.clusters import alqr, divide, two_means
 from geoflux.guard.features import X3, X11, X14, Features
-from geoflux.guard.places import apart, meet
+from geoflux.guard.places import Reach, apart, meet
 from geoflux.guard.verdicts import removal_round
+from guard_by_hand import LISBON, OSLO, ROME, Stage
 
 PUBLISHED, ROBUST = GuardTuning.published(), GuardTuning()
 PLACES = [LISBON, OSLO, ROME, (500.0, 500.0), (900.0, 900.0), (300.0, 700.0), (850.0, 550.0)]
@@ -328,10 +328,11 @@ def test_drifting_in_small_steps_does_not_stay_one_place() -> None:
 
 def test_pieces_of_a_split_event_are_one_place() -> None:
     whole, west, east = (0, 0, 30, 10), (0, 0, 5, 10), (25, 0, 30, 10)
-    assert not meet(west, east, 0.5)
-    assert apart(west, east, [], 0.5)
-    assert not apart(west, east, [whole], 0.5)
-    assert apart(west, (900, 900, 910, 910), [whole], 0.5)
+    near = Reach(0.5)
+    assert not meet(west, east, near)
+    assert apart(west, east, [], near)
+    assert not apart(west, east, [whole], near)
+    assert apart(west, (900, 900, 910, 910), [whole], near)
 
 
 def test_a_target_across_partitions_is_judged_as_one() -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from geoflux.guard import Found, GuardTuning, Summary, sense
-from geoflux.guard.features import FEATURES, X1, X11, FeatureTable, Features
+from geoflux.guard.features import FEATURES, X1, X11, Features, FeatureTable
 from geoflux.guard.receiver import REGISTER, SNAPSHOT, TERMINATE, stamp
 from geoflux.guard.rounds import Rounds
 

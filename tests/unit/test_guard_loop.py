@@ -10,14 +10,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from guard_loop import Loop, World
 
 from geoflux.guard import GuardTuning
 from geoflux.workload.attackers import VARIANTS, Attack, Attackers, Crowd, Gathering
 from geoflux.workload.requests import NormalUsers, Population
+from guard_loop import Loop, World
 
 SCALE = 1 / 20
 MINUTES = 14
+GUARD = GuardTuning(least_place=2.0)  # of 200 cells
 
 
 def normal_users(seed: int) -> NormalUsers:
@@ -38,7 +39,7 @@ def innocent(loop: Loop) -> set[str]:
 
 def test_an_attack_keeps_the_plan_changing_and_guard_ends_that() -> None:
     bare, _ = attacked(Attack(rate=1200.0), 2, None)
-    loop, attackers = attacked(Attack(rate=1200.0), 2, GuardTuning())
+    loop, attackers = attacked(Attack(rate=1200.0), 2, GUARD)
     assert set(loop.blocked()) == set(attackers.names)
     assert max(loop.blocked().values()) <= 300.0 + 4 * 60.0
     assert loop.refused > 0
@@ -47,20 +48,20 @@ def test_an_attack_keeps_the_plan_changing_and_guard_ends_that() -> None:
 
 @pytest.mark.parametrize("users", [1, 10, 40])
 def test_groups_of_any_size_are_blocked_and_nobody_else(users: int) -> None:
-    loop, attackers = attacked(Attack(users=users), 1, GuardTuning())
+    loop, attackers = attacked(Attack(users=users), 1, GUARD)
     assert set(loop.blocked()) == set(attackers.names)
 
 
 @pytest.mark.parametrize("name", ["rotating", "joining_late", "mimicking", "snapshots"])
 def test_variants_are_not_missed(name: str) -> None:
     """At this scale some have not taken part twice when the run ends; most have."""
-    loop, attackers = attacked(VARIANTS[name], 1, GuardTuning())
+    loop, attackers = attacked(VARIANTS[name], 1, GUARD)
     assert not innocent(loop)
     assert len(loop.blocked()) >= len(attackers.names) // 2
 
 
 def test_without_an_attack_nobody_is_blocked() -> None:
-    loop = Loop([normal_users(3)], GuardTuning(), 3).run(MINUTES)
+    loop = Loop([normal_users(3)], GUARD, 3).run(MINUTES)
     assert loop.hotspots
     assert not loop.blocked()
 
@@ -76,10 +77,8 @@ def test_without_an_attack_nobody_is_blocked() -> None:
 )
 def test_innocent_crowds_are_never_blocked(gathering: Gathering) -> None:
     at = tuple(World(2).middles[0].tolist())
-    calm = Loop([normal_users(2)], GuardTuning(), 2).run(MINUTES)
-    loop = Loop([normal_users(2), Crowd(replace(gathering, at=at), 2)], GuardTuning(), 2).run(
-        MINUTES
-    )
+    calm = Loop([normal_users(2)], GUARD, 2).run(MINUTES)
+    loop = Loop([normal_users(2), Crowd(replace(gathering, at=at), 2)], GUARD, 2).run(MINUTES)
     assert len(loop.hotspots) > len(calm.hotspots)  # the crowd is rebalanced for
     assert not loop.blocked()
 
@@ -87,7 +86,7 @@ def test_innocent_crowds_are_never_blocked(gathering: Gathering) -> None:
 def test_attackers_in_a_crowd_are_told_from_it() -> None:
     at = tuple(World(1).middles[0].tolist())
     crowd = Crowd(Gathering(at=at), 1)
-    loop, attackers = attacked(Attack(first=at), 1, GuardTuning(), crowd)
+    loop, attackers = attacked(Attack(first=at), 1, GUARD, crowd)
     assert set(loop.blocked()) == set(attackers.names)
 
 
@@ -95,7 +94,7 @@ def test_restarts_change_nothing() -> None:
     runs = []
     for restarts in (False, True):
         attackers = Attackers(Attack().scaled(SCALE), 1)
-        loop = Loop([normal_users(1), attackers], GuardTuning(), 1, restarts=restarts).run(8)
+        loop = Loop([normal_users(1), attackers], GUARD, 1, restarts=restarts).run(8)
         runs.append((loop.blocked(), [(v.reason, v.suspected) for v in loop.verdicts]))
     assert runs[0] == runs[1]
     assert runs[0][0]

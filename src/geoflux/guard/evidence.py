@@ -7,12 +7,12 @@ user has withdrawn from a place and come back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
-from geoflux.guard.places import Place, apart
+from geoflux.guard.places import Place
 from geoflux.guard.tuning import GuardTuning
 
 
@@ -20,7 +20,8 @@ from geoflux.guard.tuning import GuardTuning
 class Evidence:
     """A user's part in the hotspots that were one place in one round: queries of the last rounds
     there, their share of all that the user placed lately, the rate that was normal there, and the
-    share of the partitions that all suspects had. ``moved`` is whether they were moving in, few
+    share of the partitions that all suspects had. What is not ``clear`` only nearly was a part: it
+    counts where others are accused for the same. ``moved`` is whether they were moving in, few
     against many. ``net`` are the user's standing queries as counted, ``low`` the fewest since they
     were last seen in a hotspot."""
 
@@ -33,6 +34,7 @@ class Evidence:
     normal_rate: float
     share: float
     place: Place | None
+    clear: bool
     moved: bool
     net: float
     low: float
@@ -68,20 +70,17 @@ class Suspect:
 
 
 def places_apart(
-    evidence: Sequence[Evidence], known: Sequence[Place], tuning: GuardTuning
-) -> list[Evidence]:
-    """Evidence from places of which no two are one, as many as are found going back in time."""
-    chosen: list[Evidence] = []
+    evidence: Sequence[Evidence], are_apart: Callable[[Place, Place], bool], wanted: int
+) -> list[Evidence]:  # fmt: skip
+    """Evidence from places of which no two are one, as many as wanted, the newest first of all."""
+    chosen: list[tuple[Place, Evidence]] = []
     for item in reversed(evidence):
         place = item.place
-        if place is not None and all(
-            other.place is not None and apart(place, other.place, known, tuning.place_margin)
-            for other in chosen
-        ):
-            chosen.append(item)
-            if len(chosen) == tuning.hotspots:
+        if place is not None and all(are_apart(place, other) for other, _ in chosen):
+            chosen.append((place, item))
+            if len(chosen) == wanted:
                 break
-    return chosen[::-1]
+    return [item for _, item in reversed(chosen)]
 
 
 def moved_in(evidence: Sequence[Evidence]) -> list[Evidence]:

@@ -48,7 +48,7 @@ def gathered(
         mine: tuple[list[Place], list[Sighting]] = ([] if place is None else [place], [sighting])
         apart = []
         for group in groups:
-            if place is not None and any(meet(place, p, tuning.place_margin) for p in group[0]):
+            if place is not None and any(meet(place, p, tuning.reach) for p in group[0]):
                 mine = (group[0] + mine[0], group[1] + mine[1])
             else:
                 apart.append(group)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from geoflux.guard.places import Reach
+
 Mode = Literal["robust", "published"]
 
 ROUNDS_SEEN = 5
@@ -73,12 +75,19 @@ class GuardTuning:
     """Robust: share of what was placed in a hotspot that must be gone to count as withdrawn."""
     place_margin: float = 0.5
     """Robust: places are one when they meet after each has grown by this many of its own sides."""
+    least_place: float = 10.0
+    """Robust: a place is at least so many cells wide: about a hundredth of the grid's side."""
     warm_up_rounds: int = 3
     """Robust: first rounds of a run, in which everything is new and nothing is evidence."""
     least_users: int = 5
     """Robust: so many other active users it takes to tell what is normal."""
     memory: float = 0.8
     """Robust: what is kept of the long-lived features from round to round (trap 11a)."""
+
+    @property
+    def reach(self) -> Reach:
+        """How far apart places must be."""
+        return Reach(self.place_margin, self.least_place)
 
     @classmethod
     def published(cls) -> GuardTuning:
