@@ -350,7 +350,7 @@ def test_a_target_across_partitions_is_judged_as_one() -> None:
 
 
 def test_suspicion_lapses_after_a_time_that_nobody_can_wait_for() -> None:
-    draws = [removal_round(1, 10, who, (5, 30)) - 10 for who in range(400)]
+    draws = [removal_round(1, 10, str(who), (5, 30)) - 10 for who in range(400)]
     assert (min(draws), max(draws)) == (5, 30)
     assert len(set(draws)) == 26
     stage = warm(replace(ROBUST, removal_rounds=(5, 5)))

@@ -43,14 +43,6 @@ class Evidence:
         """Plain values."""
         return asdict(self)
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Evidence:
-        """What :meth:`to_dict` gave, also by way of JSON."""
-        place = values["place"]
-        known = None if place is None else (place[0], place[1], place[2], place[3])
-        hotspots, donors = tuple(values["hotspots"]), tuple(values["donors"])
-        return cls(**{**values, "place": known, "hotspots": hotspots, "donors": donors})
-
 
 @dataclass(frozen=True)
 class Suspect:
@@ -59,14 +51,52 @@ class Suspect:
     evidence: tuple[Evidence, ...]
     until: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return {"evidence": [e.to_dict() for e in self.evidence], "until": self.until}
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Suspect:
-        """What :meth:`to_dict` gave, also by way of JSON."""
-        return cls(tuple(Evidence.from_dict(e) for e in values["evidence"]), values["until"])
+_SHARED = ("hotspots", "kind", "donors", "round", "normal_rate", "share", "place")
+_OWN = ("queries", "rate", "clear", "moved", "net", "low")
+
+
+def suspects_to_dict(suspects: Mapping[str, Suspect]) -> dict[str, Any]:
+    """Plain values, short: what everybody in a hotspot shares is written once.
+
+    >>> one = Evidence((1,), "plan", (0,), 5, 9.0, 0.5, 0.1, 0.2, None, True, False, 9.0, 0.0)
+    >>> suspects = {"a": Suspect((one,), 12)}
+    >>> suspects_from_dict(suspects_to_dict(suspects)) == suspects
+    True
+    """
+    places: dict[tuple[Any, ...], int] = {}
+    users = {}
+    for name, suspect in suspects.items():
+        items = []
+        for item in suspect.evidence:
+            shared = tuple(getattr(item, field) for field in _SHARED)
+            at = places.setdefault(shared, len(places))
+            items.append([at, *(getattr(item, field) for field in _OWN)])
+        users[name] = [suspect.until, items]
+    return {"shared": [_plain(shared) for shared in places], "users": users}
+
+
+def suspects_from_dict(values: Mapping[str, Any]) -> dict[str, Suspect]:
+    """What :func:`suspects_to_dict` gave, also by way of JSON."""
+    shared = []
+    for row in values["shared"]:
+        known = dict(zip(_SHARED, row, strict=True))
+        for field in ("hotspots", "donors", "place"):
+            known[field] = None if known[field] is None else tuple(known[field])
+        shared.append(known)
+    return {
+        name: Suspect(
+            tuple(
+                Evidence(**shared[at], **dict(zip(_OWN, own, strict=True))) for at, *own in items
+            ),
+            until,
+        )
+        for name, (until, items) in values["users"].items()
+    }
+
+
+def _plain(values: tuple[Any, ...]) -> list[Any]:
+    return [list(value) if isinstance(value, tuple) else value for value in values]
 
 
 def places_apart(

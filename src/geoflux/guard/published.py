@@ -10,7 +10,6 @@ clustered.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -81,9 +80,7 @@ def judge_published(
     hotspots = tuple(s.hotspot for s in sightings if members & set(s.users))
     before = next((c for c in listed if c.users == users), None)
     if before is None:
-        until = removal_round(
-            tuning.seed, round, zlib.crc32("\0".join(users).encode()), tuning.removal_rounds
-        )
+        until = removal_round(tuning.seed, round, "\0".join(users), tuning.removal_rounds)
         fresh = Suspicion(users, round, until, hotspots)
         reason = f"a cluster of {len(users)} is suspected: rate {rates}"
         return Verdict(round, users, (), reason, told), PublishedState((*listed, fresh))

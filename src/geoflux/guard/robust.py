@@ -10,14 +10,18 @@ Source: Guard 5.4; the rules per user, the floors and the places are ours (traps
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from geoflux.guard.accusing import Trial, accusations
 from geoflux.guard.clusters import divide
-from geoflux.guard.evidence import Evidence, Suspect
+from geoflux.guard.evidence import (
+    Evidence,
+    Suspect,
+    suspects_from_dict,
+    suspects_to_dict,
+)
 from geoflux.guard.features import Features
 from geoflux.guard.gathering import gathered
 from geoflux.guard.parts import limits, parts, population_of
@@ -28,6 +32,9 @@ from geoflux.guard.verdicts import Verdict, removal_round
 
 _SPLITS = 3
 """Splits of a round: who is normal shows at once, and finer clusters decide nothing here."""
+_KEPT = 3
+"""Evidence that is kept of a user, as a multiple of what is needed. It is only ever more than one
+place at a time that is waited for: older evidence of the same place tells nothing new."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +47,7 @@ class RobustState:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for the manifest."""
         return {
-            "suspects": {name: suspect.to_dict() for name, suspect in self.suspects.items()},
+            "suspects": suspects_to_dict(self.suspects),
             "places": [[round, list(place)] for round, place in self.places],
         }
 
@@ -48,7 +55,7 @@ class RobustState:
     def from_dict(cls, values: Mapping[str, Any]) -> RobustState:
         """What :meth:`to_dict` gave, also by way of JSON."""
         return cls(
-            {name: Suspect.from_dict(known) for name, known in values["suspects"].items()},
+            suspects_from_dict(values["suspects"]),
             tuple((round, (p[0], p[1], p[2], p[3])) for round, p in values["places"]),
         )
 
@@ -107,12 +114,11 @@ def _noted(
 ) -> RobustState:  # fmt: skip
     """With new evidence; a suspicion that is renewed gets a new time."""
     suspects = dict(state.suspects)
+    oldest = round - tuning.removal_rounds[1]
+    most = _KEPT * max(tuning.hotspots, tuning.returns)
     for name, items in fresh.items():
         known = suspects[name].evidence if name in suspects else ()
-        oldest = round - tuning.removal_rounds[1]
-        kept = tuple(item for item in known if item.round >= oldest)
-        until = removal_round(
-            tuning.seed, round, zlib.crc32(name.encode()), tuning.removal_rounds
-        )  # fmt: skip
-        suspects[name] = Suspect((*kept, *items), until)
+        kept = [item for item in known if item.round >= oldest]
+        until = removal_round(tuning.seed, round, name, tuning.removal_rounds)
+        suspects[name] = Suspect(tuple([*kept, *items][-most:]), until)
     return replace(state, suspects=suspects)

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
-
-import numpy as np
 
 LISTED = 100
 """Members of a cluster that a record names; the others are counted."""
 
 
-def removal_round(seed: int, round: int, who: int, limits: tuple[int, int]) -> int:
+def removal_round(seed: int, round: int, who: str, limits: tuple[int, int]) -> int:
     """The last round in which a suspicion that is raised now still counts; drawn, so that nobody
     can wait for it, but the same whenever it is drawn again."""
     low, high = limits
-    return round + int(np.random.default_rng((seed, round, who)).integers(low, high + 1))
+    drawn = blake2b(f"{seed}/{round}/{who}".encode(), digest_size=8).digest()
+    return round + low + int.from_bytes(drawn, "little") % (high + 1 - low)
 
 
 @dataclass(frozen=True)
