@@ -111,16 +111,18 @@ def test_a_block_of_guard_has_its_evidence_on_record() -> None:
 
 
 def test_a_summary_that_comes_twice_counts_once() -> None:
+    """One hotspot per donor and occasion, also when it is told again a round later."""
     stage = Stage(GuardTuning())
     stage.place("a", 9, LISBON)
-    assert stage.hotspot(LISBON) == 1
+    assert stage.hotspot(LISBON, donor=0) == 1
     stage.occasion -= 1
-    assert stage.hotspot(LISBON) is None
-    assert stage.hotspot(LISBON, donor=1) is None or stage.guard.to_dict()["next_hotspot"] == 3
-    stage.close()
-    stage.occasion = 0
-    assert stage.hotspot(LISBON) is None  # also one round later
-    assert stage.guard.to_dict()["sightings"] == []
+    assert stage.hotspot(LISBON, donor=0) is None
+    stage.occasion -= 1
+    assert stage.hotspot(LISBON, donor=1) == 2
+    assert stage.close().hotspots == (1, 2)
+    stage.occasion -= 1
+    assert stage.hotspot(LISBON, donor=1) is None
+    assert stage.hotspot(LISBON, donor=1) == 3
 
 
 def test_a_change_of_mode_keeps_blocks_and_rounds() -> None:

@@ -196,7 +196,8 @@ def test_on_a_quiet_night_nobody_is_blocked() -> None:
     for at in PLACES:
         raid(stage, ["night-owl"], at)
     assert not stage.blocked
-    assert "too few users" in stage.close().reason or not stage.blocked
+    stage.hotspot(LISBON)
+    assert stage.close().reason == "no verdict: too few users to compare with"
 
 
 def test_few_queries_are_no_evidence() -> None:

@@ -64,6 +64,9 @@ def _candidates(seen: Sighting, limit: float, tuning: GuardTuning) -> npt.NDArra
 
 
 def _as_one(pieces: list[Sighting]) -> Gathered:
+    """Counts and rates are added over pieces that do not overlap; of what is seen several times the
+    newest counts, and never less than the largest piece alone."""
+    pieces = sorted(pieces, key=lambda piece: piece.hotspot)
     hotspots = tuple(piece.hotspot for piece in pieces)
     donors = tuple(sorted({piece.donor for piece in pieces}))
     last = pieces[-1]
@@ -74,7 +77,7 @@ def _as_one(pieces: list[Sighting]) -> Gathered:
     current = _current(pieces)
     columns = {name: np.zeros(len(users)) for name in last.columns}
     highest = {name: np.zeros(len(users)) for name in _ADDED}
-    moments = np.zeros((len(users), 4))
+    weight, moments = np.zeros(len(users)), np.zeros((len(users), 4))
     left_at = np.zeros((len(users), 4))
     low = np.full(len(users), np.inf)
     for piece in pieces:
@@ -90,14 +93,12 @@ def _as_one(pieces: list[Sighting]) -> Gathered:
         left_at[rows] = piece.left_at
         if piece.places is not None:
             moments[rows] += of["recent"][:, None] * _raw(piece.places)
-            weights = of["recent"]
-            columns.setdefault("weight", np.zeros(len(users)))[rows] += weights
+            weight[rows] += of["recent"]
     for name in _ADDED:
         columns[name] = np.maximum(columns[name], highest[name])
     columns["rate"] = np.minimum(columns["rate"], 1.0)
     columns["low"] = low
-    weight = columns.pop("weight", None)
-    places = None if weight is None else _central(moments / np.maximum(weight, 1.0)[:, None])
+    places = _central(moments / np.maximum(weight, 1.0)[:, None]) if weight.any() else None
     total = sum(piece.total for piece in current)
     merged = Sighting(
         hotspots[0], last.kind, last.donor, last.round, total, _around(pieces), users, columns,
