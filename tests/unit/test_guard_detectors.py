@@ -10,6 +10,7 @@ import pytest
 from geoflux.balance.tuning import Tuning
 from geoflux.guard import GuardTuning, Summary
 from geoflux.guard.clusters import alqr, divide, two_means
+from geoflux.guard.evidence import Evidence, newest
 from geoflux.guard.features import X3, X11, X14, Features
 from geoflux.guard.places import Reach, apart, meet
 from geoflux.guard.verdicts import removal_round
@@ -348,6 +349,12 @@ def test_a_target_across_partitions_is_judged_as_one() -> None:
         for member in CREW:
             stage.end(member, 60)
     assert stage.blocked == set(CREW)
+
+
+def test_weak_evidence_does_not_push_out_what_is_clear() -> None:
+    clear = Evidence((1,), "plan", (0,), 5, 9.0, 0.5, 0.1, 0.2, None, True, False, 9.0, 0.0)
+    weak = [replace(clear, hotspots=(k,), clear=False) for k in range(2, 9)]
+    assert newest([clear, *weak], 3) == [clear, *weak[-3:]]
 
 
 def test_suspicion_lapses_after_a_time_that_nobody_can_wait_for() -> None:

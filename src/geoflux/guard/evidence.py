@@ -130,3 +130,15 @@ def returns(evidence: Sequence[Evidence], tuning: GuardTuning) -> list[Evidence]
 def _swung(before: Evidence, after: Evidence, withdrawn: float) -> bool:
     amount = withdrawn * min(before.queries, after.queries)
     return before.net - after.low >= amount and after.net - after.low >= amount
+
+
+def newest(items: list[Evidence], most: int) -> list[Evidence]:
+    """The newest clear evidence and the newest that is not, so many of each: what is weak must not
+    push out what is clear."""
+    kept: list[Evidence] = []
+    left = {True: most, False: most}
+    for item in reversed(items):
+        if left[item.clear]:
+            left[item.clear] -= 1
+            kept.append(item)
+    return kept[::-1]

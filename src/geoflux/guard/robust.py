@@ -19,6 +19,7 @@ from geoflux.guard.clusters import divide
 from geoflux.guard.evidence import (
     Evidence,
     Suspect,
+    newest,
     suspects_from_dict,
     suspects_to_dict,
 )
@@ -33,8 +34,8 @@ from geoflux.guard.verdicts import Verdict, removal_round
 _SPLITS = 3
 """Splits of a round: who is normal shows at once, and finer clusters decide nothing here."""
 _KEPT = 3
-"""Evidence that is kept of a user, as a multiple of what is needed. It is only ever more than one
-place at a time that is waited for: older evidence of the same place tells nothing new."""
+"""Evidence that is kept of a user, as a multiple of what is needed: who has clear evidence from
+places apart is accused at once, so what is older is of the same place and tells nothing new."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,9 @@ def _noted(
     most = _KEPT * max(tuning.hotspots, tuning.returns)
     for name, items in fresh.items():
         known = suspects[name].evidence if name in suspects else ()
-        kept = [item for item in known if item.round >= oldest]
+        kept = [item for item in known if item.round >= oldest] + items
+        if len(kept) > most:
+            kept = newest(kept, most)
         until = removal_round(tuning.seed, round, name, tuning.removal_rounds)
-        suspects[name] = Suspect(tuple([*kept, *items][-most:]), until)
+        suspects[name] = Suspect(tuple(kept), until)
     return replace(state, suspects=suspects)
