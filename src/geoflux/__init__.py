@@ -31,10 +31,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from geoflux.api import run, snapshot, verify
+    from geoflux.cli.operator_run import run_operator
     from geoflux.config import Config
     from geoflux.engine.snapshot_reader import Snapshots
     from geoflux.errors import GeofluxError
-    from geoflux.keyed_api import run_operator, verify_operator
+    from geoflux.keyed_api import verify_operator
     from geoflux.operators.group_by import WindowedGroupBy
     from geoflux.operators.keyed import Operator
 
@@ -51,7 +52,7 @@ _HOMES = {
     "Snapshots": "geoflux.engine.snapshot_reader",
     "WindowedGroupBy": "geoflux.operators.group_by",
     "run": "geoflux.api",
-    "run_operator": "geoflux.keyed_api",
+    "run_operator": "geoflux.cli.operator_run",
     "snapshot": "geoflux.api",
     "verify": "geoflux.api",
     "verify_operator": "geoflux.keyed_api",

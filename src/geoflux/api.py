@@ -105,7 +105,12 @@ def run(
 def verify(out: str | Path, progress: Callable[[int, int], None] | None = None) -> Verification:
     """Recompute a run's matches by brute force and compare."""
     store = Store(str(out))
-    config = config_of(out)
+    config, operator = config_of(out), operator_of(out)
+    if operator:
+        raise StateError(
+            f"{out} holds a run of the operator {operator}, whose code is not in it; "
+            "verify it from Python: geoflux.verify_operator(operator, out)"
+        )
     noted = store.read_json(RUN)
     inputs = noted_inputs(config, store, noted)
     if noted["lane"] != "fast" and not config.output.record_input:
@@ -132,6 +137,12 @@ def config_of(out: str | Path) -> Config:
     if not store.exists(RUN):
         raise StateError(f"{out} holds no run; give the directory that geoflux run wrote")
     return Config.restored(store.read_json(RUN)["config"])
+
+
+def operator_of(out: str | Path) -> str:
+    """The operator that a run is of; empty: it is of standing queries."""
+    config_of(out)  # says so where there is no run
+    return str(Store(str(out)).read_json(RUN).get("operator", ""))
 
 
 def checked(config: Config, store: Store, has_frame: bool, operator: str = "") -> Config:

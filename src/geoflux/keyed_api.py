@@ -10,8 +10,8 @@ The same sources, epochs and directories as for standing queries; ``[flux]`` has
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +23,11 @@ from geoflux.balance.flux_policy import FluxPolicy
 from geoflux.balance.flux_tuning import FluxTuning
 from geoflux.balance.policy import Policy, Static
 from geoflux.config import Config
-from geoflux.engine.epochs import Manifest
 from geoflux.engine.keyed_engine import KeyedEngine, KeyedSetting
 from geoflux.engine.keyed_rows import KeyedIntake
 from geoflux.engine.keyed_task import Budget, Emulated
 from geoflux.engine.source import RawBatch, Slice
+from geoflux.engine.summary import busy_seconds
 from geoflux.errors import StateError
 from geoflux.operators.keyed import Operator
 from geoflux.plan import HashPlan
@@ -38,12 +38,15 @@ from geoflux.state.store import Store
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from geoflux.spark.stream import Listener
+
 _LONGEST_COLLECTION = 60.0
 
 
 @dataclass(frozen=True)
 class OperatorSummary:
-    """What a run of an operator did; ``moves`` are partitions that got another owner."""
+    """What a run of an operator did; ``moves`` are partitions that got another owner, ``spilled``
+    those that are on disk at the end, ``spooled`` the rows that wait for them."""
 
     epochs: int
     received: int
@@ -53,8 +56,13 @@ class OperatorSummary:
     results: int
     moves: int
     spilled: int
+    most_spilled: int
+    spilled_bytes: int
+    spooled: int
     seconds: float
     rows_per_second: float
+    busiest_over_mean: float | None
+    slots: int
     reasons: dict[str, int]
 
 
@@ -73,23 +81,14 @@ class OperatorVerification:
         return self.missing == self.unexpected == 0
 
 
-def run_operator(
-    operator: Operator[Any],
-    config: Config,
-    out: str | Path,
-    events: DataFrame | None = None,
-    spark: SparkSession | None = None,
-    on_epoch: Callable[[Manifest], None] | None = None,
-    on_results: Callable[[DataFrame, int], None] | None = None,
+def operated(
+    operator: Operator[Any], config: Config, out: str | Path, listener: Listener,
+    events: DataFrame | None = None, spark: SparkSession | None = None,
     emulated: Emulated | None = None,
-) -> OperatorSummary:
-    """Run an operator until the stream is drained or its duration is over.
-
-    Like :func:`geoflux.run`; the results are in ``out/results``, and ``on_results`` gets those of
-    each epoch. ``emulated`` makes slots slow on purpose, for benchmarks.
-    """
+) -> OperatorSummary:  # fmt: skip
+    """Run an operator, as :func:`geoflux.run_operator` says, and show nothing of it."""
     from geoflux.spark.session import session_for
-    from geoflux.spark.stream import EpochStream, Listener, Pace
+    from geoflux.spark.stream import EpochStream, Pace
 
     store, name = Store(str(out)), type(operator).__name__
     config = checked(config, store, events is not None, name)
@@ -98,9 +97,9 @@ def run_operator(
         setting = setting_of(operator, config, store, emulated)
         engine = KeyedEngine.recovered(setting, lambda: first_plan(config))
         rows = rows_of(config, inputs, events, session)
-        stream = EpochStream(session, engine, store, rows, Listener(on_epoch, on_results))
+        stream = EpochStream(session, engine, store, rows, listener)
         stream.run(Pace.of(config, 1.0 if config.flux.budget else 0.0))
-    summary = summarised(store)
+    summary = summarised(config, store)
     store.write_json("summary.json", asdict(summary))
     return summary
 
@@ -157,15 +156,19 @@ def setting_of(
     operator: Operator[Any], config: Config, store: Store, emulated: Emulated | None = None
 ) -> KeyedSetting:
     """What an engine for the operator runs with."""
-    flux, source = config.flux, config.source
+    flux, source, emulated = config.flux, config.source, emulated or Emulated()
     budget = Budget(
         seconds(flux.budget) if flux.budget else None, bytes_of(flux.buffer),
         bytes_of(flux.memory) if flux.memory else None,
     )  # fmt: skip
+    budgets = {
+        slot: replace(budget, memory_bytes=emulated.memory_bytes.get(slot, budget.memory_bytes))
+        for slot in range(config.engine.slots)
+    }
     return KeyedSetting(
         store, operator, KeyedIntake(operator, source.id, source.time, source.time_unit),
-        policy_of(config), dict.fromkeys(range(config.engine.slots), budget),
-        config.output.record_input, emulated or Emulated(), config.engine.epoch_events,
+        policy_of(config), budgets, config.output.record_input, emulated,
+        config.engine.epoch_events,
     )  # fmt: skip
 
 
@@ -183,19 +186,25 @@ def policy_of(config: Config) -> Policy:
     )  # fmt: skip
 
 
-def summarised(store: Store) -> OperatorSummary:
+def summarised(config: Config, store: Store) -> OperatorSummary:
     """The summary of all committed epochs."""
     manifests = list(EpochLog(store).manifests())
     reasons: Counter[str] = Counter()
     for manifest in manifests:
         reasons.update(manifest["reasons"])
     took = manifests[-1]["committed"] - manifests[0]["opened"] if manifests else 0.0
+    busy = busy_seconds(manifests, config.engine.slots)
     processed = sum(m["processed"] for m in manifests)
+    last = manifests[-1]["slots"] if manifests else []
     return OperatorSummary(
         len(manifests), sum(m["received"] for m in manifests), processed,
         sum(m["quarantined"] for m in manifests), manifests[-1]["carried_out"] if manifests else 0,
         sum(m["results"] for m in manifests),
         sum(len(m["decision"]["changes"]) for m in manifests),
-        len(manifests[-1]["spilled"]) if manifests else 0, took,
-        processed / took if took else 0.0, dict(reasons),
+        len(manifests[-1]["spilled"]) if manifests else 0,
+        max((len(m["spilled"]) for m in manifests), default=0),
+        sum(s["spilled_bytes"] for s in last), sum(s["spooled_rows"] for s in last), took,
+        processed / took if took else 0.0,
+        float(busy.max() / busy.mean()) if busy.any() else None, config.engine.slots,
+        dict(reasons),
     )  # fmt: skip

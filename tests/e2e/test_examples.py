@@ -19,6 +19,13 @@ def _run(folder: Path, script: str, *arguments: str) -> subprocess.CompletedProc
     return subprocess.run(command, capture_output=True, text=True, timeout=180, cwd=folder)
 
 
+def _lines(folder: Path, script: str, *arguments: str) -> list[str]:
+    """What a script that ends well prints."""
+    done = _run(folder, script, *arguments)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.splitlines()
+
+
 def _taxis(path: Path, rows: int) -> None:
     """Positions around San Francisco, ten a second, one of them in the ocean."""
     draw = np.random.default_rng(3)
@@ -32,9 +39,7 @@ def _taxis(path: Path, rows: int) -> None:
 @pytest.mark.spark
 @pytest.mark.timeout(200)
 def test_the_geofence_tutorial(tmp_path: Path) -> None:
-    done = _run(tmp_path, "geofence.py")
-    assert done.returncode == 0, done.stderr[-2000:]
-    lines = done.stdout.splitlines()
+    lines = _lines(tmp_path, "geofence.py")
     assert lines[-1].startswith("verified ")
     assert lines[-1].endswith(" matches: 0 missing, 0 duplicate, 0 wrong")
     seen = [line.split()[0] for line in lines[lines.index(f"{'query':<20}{'matches':>8}") + 1 :]]
@@ -48,12 +53,10 @@ def test_the_geofence_tutorial(tmp_path: Path) -> None:
 @pytest.mark.timeout(200)
 def test_the_replay_tutorial(tmp_path: Path) -> None:
     _taxis(tmp_path / "taxis.parquet", 3000)
-    done = _run(
+    lines = _lines(
         tmp_path, "replay_parquet.py", "taxis.parquet", "--id", "@position", "--time", "ts",
         "--bounds=-123.2,37,-121.2,38.5", "--rows", "2000", "--speed", "100", "--verify",
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    lines = done.stdout.splitlines()
     assert "1,999 processed, 1 quarantined" in lines[0]
     assert "quarantined as outside_space: 1" in lines
     assert lines[-1].endswith(" matches: 0 missing, 0 duplicate, 0 wrong")
@@ -62,9 +65,7 @@ def test_the_replay_tutorial(tmp_path: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.timeout(200)
 def test_the_windows_tutorial(tmp_path: Path) -> None:
-    done = _run(tmp_path, "windows.py")
-    assert done.returncode == 0, done.stderr[-2000:]
-    lines = done.stdout.splitlines()
+    lines = _lines(tmp_path, "windows.py")
     windows = [line.split() for line in lines[1:15]]
     assert [w[0] for w in windows] == ["centre"] * 7 + ["station"] * 7
     assert {len(w) for w in windows} == {6}
@@ -79,9 +80,7 @@ def test_the_windows_tutorial(tmp_path: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.timeout(200)
 def test_the_hotspot_tutorial(tmp_path: Path) -> None:
-    done = _run(tmp_path, "hotspot.py")
-    assert done.returncode == 0, done.stderr[-2000:]
-    lines = done.stdout.splitlines()
+    lines = _lines(tmp_path, "hotspot.py")
     assert any(" split" in line and "x the mean and gives" in line for line in lines)
     busiest = {
         line.split()[0]: float(line.split()[-3][:-1]) for line in lines if "epochs: " in line
@@ -93,9 +92,7 @@ def test_the_hotspot_tutorial(tmp_path: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.timeout(200)
 def test_the_operator_tutorial(tmp_path: Path) -> None:
-    done = _run(tmp_path, "own_operator.py")
-    assert done.returncode == 0, done.stderr[-2000:]
-    lines = done.stdout.splitlines()
+    lines = _lines(tmp_path, "own_operator.py")
     assert lines[0].startswith("20000 rows in ")
     assert lines[-1] == "verified 178195 pairs: 0 missing, 0 unexpected"
 

@@ -164,11 +164,15 @@ class Counting:
 
     def _work(self, manifest: Manifest) -> float:
         """What the slots reported; in comparisons, of which some may count several times."""
+        number, plan = manifest["epoch"], self.plans[-1]
+        came = [q for q in self.queries.values() if q.came == number and number > 0]
         for slot in manifest["slots"]:
-            events = self.weights.event * slot["processed"]
-            assert slot["checks"] + events <= slot["work"]
+            mine = [p for p in plan.partitions if p.slot == slot["slot"]]
+            taken = sum(clipped(q, p) is not None for q in came for p in mine)
+            least = self.weights.event * slot["processed"] + self.weights.registered * taken
+            assert slot["checks"] + least <= slot["work"]
             told = self.weights.query * slot["queries"]
-            assert slot["work"] <= slot["checks"] * self.weights.refined + events + told
+            assert slot["work"] <= slot["checks"] * self.weights.refined + least + told
         return sum(slot["work"] for slot in manifest["slots"])
 
     def _axes_lost(self, p: Partition) -> frozenset[str]:

@@ -11,21 +11,21 @@ from collections import Counter
 from random import Random
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pytest
+from counted_matches import Told
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geoflux.operators.deltas import write_deltas
 from geoflux.operators.events import Events
 from geoflux.operators.matching import SortedEvents
-from geoflux.operators.pubsub import MatchSink, PubSub
+from geoflux.operators.pubsub import PubSub
 from geoflux.operators.queries import QUERY_SCHEMA
 from geoflux.plan import Change, GridPlan, Merge, Split
 from geoflux.plan.plan import Partition
 from geoflux.spatial.grid import Grid
-from geoflux.spatial.space import IntArray, Space
+from geoflux.spatial.space import Space
 from geoflux.state.refs import Ref, StateMap
 from geoflux.state.segments import unique_name
 from geoflux.state.store import Store
@@ -33,19 +33,6 @@ from geoflux.state.store import Store
 SIDE = 6
 GRID = Grid(Space("plane", 0.0, 0.0, float(SIDE), float(SIDE)), SIDE, SIDE)
 Box = tuple[int, int, int, int]
-
-
-class Told(MatchSink):
-    """Matches per query."""
-
-    def __init__(self) -> None:
-        self.found: Counter[int] = Counter()
-
-    def pairs(self, query_ids: pa.Array, query: IntArray, events: Events, event: IntArray) -> None:
-        raise AssertionError("matches are counted")
-
-    def counts(self, query_ids: pa.Array, counts: npt.NDArray[np.int64]) -> None:
-        self.found.update({int(query_ids[i].as_py()): int(counts[i]) for i in counts.nonzero()[0]})
 
 
 def table(queries: dict[int, Box]) -> pa.Table:

@@ -7,20 +7,20 @@ from collections import Counter
 from random import Random
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pytest
+from counted_matches import Told
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from geoflux.operators.deltas import Delta, write_folded
 from geoflux.operators.events import Events
 from geoflux.operators.matching import SortedEvents
-from geoflux.operators.pubsub import _ALIKE, MatchSink, PartitionState, PubSub
+from geoflux.operators.pubsub import _ALIKE, PartitionState, PubSub
 from geoflux.operators.queries import QUERY_SCHEMA
 from geoflux.plan.plan import Partition
 from geoflux.spatial.grid import Grid
-from geoflux.spatial.space import IntArray, Space
+from geoflux.spatial.space import Space
 from geoflux.state.refs import Ref
 from geoflux.state.segments import unique_name
 from geoflux.state.store import Store
@@ -42,19 +42,6 @@ def boxes(numbers: range) -> pa.Table:
         for f in QUERY_SCHEMA
     ]
     return pa.Table.from_arrays(arrays, schema=QUERY_SCHEMA)
-
-
-class Told(MatchSink):
-    """Matches per query, over all layers."""
-
-    def __init__(self) -> None:
-        self.found: Counter[int] = Counter()
-
-    def pairs(self, query_ids: pa.Array, query: IntArray, events: Events, event: IntArray) -> None:
-        raise AssertionError("matches are counted")
-
-    def counts(self, query_ids: pa.Array, counts: npt.NDArray[np.int64]) -> None:
-        self.found.update({int(query_ids[i].as_py()): int(counts[i]) for i in counts.nonzero()[0]})
 
 
 def matched(operator: PubSub, state: PartitionState) -> Counter[int]:

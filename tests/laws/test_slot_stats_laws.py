@@ -74,7 +74,10 @@ def stories(draw: st.DrawFn) -> dict[str, Any]:
             st.integers(0, 8), st.sampled_from(["restart", *CRASHES]))),
         "workers": draw(st.lists(st.integers(0, 2), min_size=1, max_size=4)),
         "tiers": draw(st.sampled_from([(2, 2, 1 << 20), (3, 4, 20), (8, 8192, 1 << 20)])),
-        "weights": Weights(draw(st.sampled_from([1.0, 3.0])), 16.0, draw(st.sampled_from([0.0, 5.0]))),
+        "weights": Weights(
+            draw(st.sampled_from([1.0, 3.0])), 16.0, draw(st.sampled_from([0.0, 5.0])),
+            draw(st.sampled_from([0.0, 1000.0])),
+        ),
         "mode": draw(st.sampled_from(["rows", "counts"])),
     }  # fmt: skip
 
@@ -138,7 +141,7 @@ def test_what_expired_before_a_restart_is_counted_out_and_deleted_after_it(tmp_p
     ]  # fmt: skip
     story = {
         "rows": rows, "slots": 2, "retention": {"time": "10s"}, "changes": [[]], "every": 2,
-        "memory": 0.0, "mode": "rows", "weights": Weights(2.0, 4.0, 0.0),
+        "memory": 0.0, "mode": "rows", "weights": Weights(2.0, 4.0, 0.0, 40.0),
     }  # fmt: skip
     watch = counting(tmp_path, story)
     for number in range(6):

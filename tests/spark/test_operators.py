@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -53,10 +54,16 @@ def test_a_slow_slot_hands_rows_back_and_gives_partitions_away(
 
 
 @pytest.mark.timeout(120)
-def test_partitions_without_room_in_memory_take_turns(spark: SparkSession, tmp_path: Path) -> None:
+def test_partitions_without_room_in_memory_take_turns(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     by_hand.write(tmp_path, ROWS)
     config = by_hand.config(tmp_path, policy="static", memory="600 B")
-    summary = run_operator(by_hand.OPERATOR, config, tmp_path / "out", spark=spark)
+    summary = run_operator(by_hand.OPERATOR, config, tmp_path / "out", spark=spark, display=True)
+    told = capsys.readouterr().out
+    assert re.search(r"epoch 0: \d+ rows, \d+ results", told)
+    assert "partitions on disk at the end" in told
+    assert "<h2>States</h2>" in (tmp_path / "out" / "report.html").read_text()
     manifests = check(tmp_path / "out")
     assert summary.spilled > 0
     assert any(slot["spilled_bytes"] for m in manifests for slot in m["slots"])

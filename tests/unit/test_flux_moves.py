@@ -190,3 +190,13 @@ def test_idle_times_that_were_measured_a_little_wrong_are_clipped() -> None:
 def test_all_that_is_wrong_with_a_tuning_is_said_at_once() -> None:
     with pytest.raises(ConfigError, match=r"(?s)imbalance = 0.9.*receiver_below = 0"):
         FluxTuning(imbalance=0.9, receiver_below=0.0)
+
+
+def test_hybrid_passes_over_idle_sites_that_have_no_memory() -> None:
+    """Else the two busy ones would be paired with the two that can take nothing."""
+    busy = [SiteReport(n, 0.0, {n: 60, n + 10: 40}, 100, {n: 10, n + 10: 10}) for n in (0, 1)]
+    poor = [SiteReport(n, 0.9, {n: 10}, 100, {n: 95}) for n in (2, 3)]
+    roomy = [SiteReport(n, 0.7, {n: 30}, 100, {n: 10}) for n in (4, 5)]
+    chosen = hybrid_moves([*busy, *poor, *roomy], 1.0, LOAD)
+    assert {move.to for move in chosen} == {4, 5}
+    assert {move.to for move in load_moves([*busy, *poor, *roomy], 1.0, LOAD)} == {2, 3}

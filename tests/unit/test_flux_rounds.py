@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from geoflux.balance.flux_loads import SiteReport
-from geoflux.balance.flux_moves import moves
+from geoflux.balance.flux_moves import load_moves, moves
 from geoflux.balance.flux_rounds import FluxRounds, promise_of
 from geoflux.balance.flux_tuning import FluxTuning
 from geoflux.plan import HashPlan, Move
@@ -151,3 +151,24 @@ def test_with_skewed_input_the_published_minimum_overreacts_and_ours_beats_doing
     still = skewed_stage(None)
     assert skewed_stage(PUBLISHED) < still
     assert skewed_stage(TUNING) > 1.05 * still
+
+
+def test_what_may_be_chance_is_looked_at_twice_as_long_until_it_is_not() -> None:
+    def apart(tuples: int) -> list[SiteReport]:
+        return [
+            SiteReport(0, 0.0, {0: tuples // 2, 1: tuples // 2}),
+            SiteReport(1, 0.13, {2: tuples}),
+        ]
+
+    tuning = FluxTuning(kind="load", strictest=1.1)
+    few, many = apart(200), apart(20_000)
+    assert load_moves(few, 1.0, tuning) == ()
+    first = FluxRounds.first(tuning)
+    assert first.after((), 0.0, few, 1.0, tuning).collect == 2 * first.collect
+    assert load_moves(apart(2_000), 1.0, FluxTuning.published()) == ()
+    published = FluxRounds.first(FluxTuning.published())
+    assert published.after((), 0.0, few, 1.0, FluxTuning.published()).collect == published.collect
+    # With so many tuples it is no chance: the same imbalance is acted on, as far as it helps.
+    assert tuning.bounds(20_000) == (1.1, 0.95)
+    assert many[0].utilisation(1.0) > 1.1 * many[1].utilisation(1.0)
+    assert first.after((), 0.0, many, 1.0, tuning).collect == first.collect

@@ -71,12 +71,16 @@ def hybrid_moves(
     reports: Sequence[SiteReport], elapsed: float, tuning: FluxTuning
 ) -> tuple[Move, ...]:  # fmt: skip
     """Even out memory as long as anything is on disk, and otherwise utilisation, where the
-    receiver has memory for what it gets."""
+    receiver has memory for what it gets. A site that has none for any partition is passed over
+    when pairs are made: the least busy sites may be just those that are short of memory, and
+    nobody would ever be relieved."""
     if any_spilled(reports):
         return memory_moves(reports, tuning)
+    smallest = min((size for r in reports for size in r.sizes.values() if size), default=0)
     return _load_moves(
         reports, elapsed, tuning,
         lambda partition, donor, receiver: donor.sizes.get(partition, 0) <= receiver.excess,
+        smallest,
     )  # fmt: skip
 
 
@@ -122,18 +126,20 @@ def utilisation_after(donor: Site, receiver: Site, tuples: int) -> tuple[float, 
 
 def _load_moves(
     reports: Sequence[SiteReport], elapsed: float, tuning: FluxTuning,
-    allowed: Callable[[int, SiteReport, SiteReport], bool],
+    allowed: Callable[[int, SiteReport, SiteReport], bool], room: int = 0,
 ) -> tuple[Move, ...]:  # fmt: skip
     if not reports:
         return ()
     sites = [Site.of(report, elapsed) for report in reports]
     order = sorted(sites, key=lambda site: (-site.used, site.report.slot))
     mean = fmean(site.used for site in order)
+    receivers = [site for site in reversed(order) if room == 0 or site.report.excess >= room]
     chosen = []
-    for donor, receiver in _pairs(order):
-        if donor.used < mean or receiver.used > tuning.receiver_below:
+    for donor, receiver in zip(order, receivers, strict=False):
+        if donor.used < mean or donor.used <= receiver.used:
             break
-        if donor.used < tuning.imbalance * receiver.used:
+        factor, below = tuning.bounds(min(donor.processed, receiver.processed))
+        if receiver.used > below or donor.used < factor * receiver.used:
             break
         for partition, tuples in _by_tuples(donor.report.tuples):
             if _evens_out(donor, receiver, tuples) and allowed(

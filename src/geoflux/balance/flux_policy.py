@@ -56,9 +56,9 @@ class _Memory:
     def with_epoch(self, loads: Sequence[SlotLoad]) -> _Memory:
         """With one more epoch in the phase."""
         elapsed = max((load.busy_seconds for load in loads), default=0.0)
-        idle, tuples = Counter(self.idle), Counter(self.tuples)
+        idle, tuples = dict(self.idle), Counter(self.tuples)
         for load in loads:
-            idle[load.slot] += elapsed - load.busy_seconds  # type: ignore[assignment]
+            idle[load.slot] = idle.get(load.slot, 0.0) + elapsed - load.busy_seconds
             tuples.update(load.site.tuples if load.site is not None else {})
         return replace(self, elapsed=self.elapsed + elapsed, idle=idle, tuples=tuples)
 

@@ -15,6 +15,7 @@ from geoflux.balance.flux_loads import SiteReport
 from geoflux.balance.requests import Answer, Ask
 from geoflux.balance.tuning import Tuning
 from geoflux.plan import Change
+from geoflux.plan.changes import change_to_dict
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,11 @@ class Decision:
     reason: str
     round: Mapping[str, Any] | None = field(default=None, compare=False)
     """What was seen of a round that this epoch closed, for displays."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for the manifest."""
+        changes = [change_to_dict(change) for change in self.changes]
+        return {"decision": {"reason": self.reason, "changes": changes}, "round": self.round}
 
 
 class Policy(ABC):

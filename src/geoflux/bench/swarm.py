@@ -28,6 +28,7 @@ from geoflux.bench.swarm_overhead import overheads
 from geoflux.bench.swarm_taxis import measure_taxis
 from geoflux.bench.table import Bars
 from geoflux.errors import ConfigError
+from geoflux.spark.warm import keep_memory
 
 BARS: Bars = {
     "capability_vs_history_mean": (">=", 3.0), "latency_vs_history_mean": (">=", 4.0),
@@ -41,7 +42,7 @@ _SLOT_MEMORY = 1 << 30
 
 
 PARTS = ("sweep", "hotspots", "constant", "taxis", "wall")
-"""Most of an hour altogether; each can be run by itself."""
+"""An hour and a half altogether; each can be run by itself."""
 
 
 def run_benchmark(
@@ -55,6 +56,7 @@ def run_benchmark(
         raise ConfigError(
             f"--only {', '.join(sorted(unknown))}: expected some of {', '.join(PARTS)}"
         )
+    keep_memory()  # as the workers do that slots run in
     folder = Path(tempfile.mkdtemp(prefix="geoflux-bench-"))
     chosen = sizes or (scenes.QUICK if quick else scenes.FULL)
     bench = Bench(console, chosen, folder, figures, {"quick": quick})

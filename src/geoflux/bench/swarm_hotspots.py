@@ -20,9 +20,12 @@ _STEP, _GROWING = "uniform_step", "uniform_normal"
 _ROUND = 3
 """Epochs of a round."""
 _FIGURES = {
-    "uniform_normal": "6.6", "normal_normal": "6.7", "uniform_step": "6.8",
-    "two_overlapping": "6.9", "two_in_sequence": "6.10",
-}  # fmt: skip
+    "uniform_normal": ("6.6", "A hotspot that comes and goes"),
+    "normal_normal": ("6.7", "A dense hotspot that comes and goes"),
+    "uniform_step": ("6.8", "A hotspot that is there at once"),
+    "two_overlapping": ("6.9", "Two hotspots that overlap in time"),
+    "two_in_sequence": ("6.10", "Two hotspots, one after the other"),
+}
 _ADDITIONS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "work_cost": (_STEP, {"cost": "published"}),
     "pairs": (_STEP, {"pairs": 1}),
@@ -129,9 +132,9 @@ def _by_rounds(seen: list[Seen], value: Callable[[Seen], float]) -> tuple[list[f
 
 
 def _draw_timeline(bench: Bench, scenario: str, runs: Mapping[str, list[Seen]]) -> None:
-    number = _FIGURES[scenario]
+    number, title = _FIGURES[scenario]
     words = Words(
-        f"{scenario.replace('_', ', ')} (figure {number})", "minutes", "units of work a second",
+        f"{title} (figure {number})", "minutes", "units of work a second",
         "22 slots, mean of a round; the document's curves are lost, its text says who wins",
     )  # fmt: skip
     curves = [

@@ -8,7 +8,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-Bars = Mapping[str, tuple[str, float]]
+Bars = Mapping[str, tuple[str, float] | tuple[str, float, float]]
+"""By figure: ``(">=", least)``, ``("<=", most)`` or ``("in", least, most)``."""
 
 
 def print_result(console: Console, title: str, result: Mapping[str, Any], bars: Bars) -> None:
@@ -20,12 +21,23 @@ def print_result(console: Console, title: str, result: Mapping[str, Any], bars: 
         if isinstance(value, dict):
             table.add_row(name, ", ".join(f"{k} {v * 1000:.0f} ms" for k, v in value.items()))
             continue
-        sign, bar = bars.get(name, ("", None))
-        met = ""
-        if bar is not None:
-            met = "met" if (value >= bar if sign == ">=" else value <= bar) else "[red]missed[/]"
-        table.add_row(name, _shown(value), "" if bar is None else f"{sign} {bar:g}", met)
+        told = met = ""
+        if name in bars:
+            sign, *limits = bars[name]
+            told = f"{limits[0]:g} to {limits[-1]:g}" if sign == "in" else f"{sign} {limits[0]:g}"
+            met = "met" if is_met(value, bars[name]) else "[red]missed[/]"
+        table.add_row(name, _shown(value), told, met)
     console.print(table)
+
+
+def is_met(value: float, bar: tuple[str, float] | tuple[str, float, float]) -> bool:
+    """Whether a figure is where it should be.
+
+    >>> is_met(0.4, ("in", 0.36, 0.5)), is_met(0.4, (">=", 0.5)), is_met(True, (">=", 1))
+    (True, False, True)
+    """
+    sign, least, most = bar[0], bar[1], bar[-1]
+    return bool((sign == "<=" or value >= least) and (sign == ">=" or value <= most))
 
 
 def _shown(value: Any) -> str:

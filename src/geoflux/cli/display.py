@@ -38,12 +38,15 @@ _BARS = " ▁▂▃▄▅▆▇█"
 class Display:
     """A live view of a run on a terminal; a line every few seconds elsewhere."""
 
+    counted: tuple[str, ...] = ("processed", "matches", "quarantined")
+    """What is added up over the epochs."""
+
     def __init__(self, console: Console, config: Config, out: Path) -> None:
         self._console = console
         self._config = config
         self._out = out
         self._recent: list[Manifest] = []
-        self._totals = {"processed": 0, "matches": 0, "quarantined": 0}
+        self._totals = dict.fromkeys(self.counted, 0)
         self._note = "starting Spark"
         self._round = ""
         self._decisions: list[tuple[float, Manifest]] = []
@@ -84,11 +87,12 @@ class Display:
             self._live.update(self._view())
         elif time.time() - self._said > 5:
             self._said = time.time()
-            self._console.print(
-                f"epoch {manifest['epoch']}: {self._totals['processed']:,} events, "
-                f"{self._totals['matches']:,} matches{self._new_plan(manifest)}",
-                markup=False,
-            )
+            told = f"epoch {manifest['epoch']}: {self._line(manifest)}{self._new_plan(manifest)}"
+            self._console.print(told, markup=False)
+
+    def _line(self, last: Manifest) -> str:
+        """Where a run is, where there is no terminal."""
+        return f"{self._totals['processed']:,} events, {self._totals['matches']:,} matches"
 
     def _hear(self, manifest: Manifest) -> None:
         """Remember what was decided; the same decision over and over is a note, as before."""
@@ -120,37 +124,41 @@ class Display:
         )
         figures.add_row("[dim]elapsed", f"{elapsed:.0f}{of} s", "[dim]slots", self._slots())
         if self._recent:
-            last = self._recent[-1]
-            spent = sum(m["committed"] - m["opened"] for m in self._recent)
-            rate = sum(m["processed"] for m in self._recent) / max(spent, 1e-9)
-            p50, p99 = latencies(self._recent)
-            figures.add_row(
-                "[dim]epoch", f"{last['epoch']:,}", "[dim]queries", f"{last['live_queries']:,}"
-            )
-            figures.add_row(
-                "[dim]events",
-                f"{self._totals['processed']:,}",
-                "[dim]matches",
-                f"{self._totals['matches']:,}",
-            )
-            figures.add_row(
-                "[dim]capacity", f"{rate:,.0f} events/s",
-                "[dim]latency", f"p50 {p50 or 0:.2f} s   p99 {p99 or 0:.2f} s",
-            )  # fmt: skip
-            figures.add_row(
-                "[dim]plan", self._plan(last),
-                "[dim]quarantined", f"{self._totals['quarantined']:,}",
-            )  # fmt: skip
-            ratio = busiest_over_mean(self._recent, self._config.engine.slots)
-            busiest = "-" if ratio is None else f"{ratio:.2f} times the mean"
-            swarm = ("[dim]swarm", self._round) if self._round else ()
-            figures.add_row("[dim]busiest slot", busiest, *swarm)
+            for row in self._rows(self._recent[-1]):
+                figures.add_row(*row)
         parts: list[Any] = [Text("geoflux", style="bold cyan"), figures]
         if self._decisions:
             parts.append(_told(self._decisions))
         if self._note or not self._decisions:
             parts.append(Text(self._note, style="dim"))
         return Group(*parts)
+
+    def _rows(self, last: Manifest) -> list[tuple[str, ...]]:
+        """The figures, two a row with a name each."""
+        totals = self._totals
+        return [
+            ("[dim]epoch", f"{last['epoch']:,}", "[dim]queries", f"{last['live_queries']:,}"),
+            ("[dim]events", f"{totals['processed']:,}", "[dim]matches", f"{totals['matches']:,}"),
+            ("[dim]capacity", self._capacity("events"), "[dim]latency", self._latency()),
+            ("[dim]plan", self._plan(last), "[dim]quarantined", f"{totals['quarantined']:,}"),
+            (
+                "[dim]busiest slot", self._busiest(),
+                *(("[dim]swarm", self._round) if self._round else ()),
+            ),
+        ]  # fmt: skip
+
+    def _capacity(self, noun: str) -> str:
+        spent = sum(m["committed"] - m["opened"] for m in self._recent)
+        rate = sum(m["processed"] for m in self._recent) / max(spent, 1e-9)
+        return f"{rate:,.0f} {noun}/s"
+
+    def _latency(self) -> str:
+        p50, p99 = latencies(self._recent)
+        return f"p50 {p50 or 0:.2f} s   p99 {p99 or 0:.2f} s"
+
+    def _busiest(self) -> str:
+        ratio = busiest_over_mean(self._recent, self._config.engine.slots)
+        return "-" if ratio is None else f"{ratio:.2f} times the mean"
 
     def _plan(self, last: Manifest) -> str:
         """Version and number of partitions; a plan is read once."""

@@ -41,9 +41,27 @@ class Check:
         return asdict(self)
 
 
-def checks() -> list[Check]:
-    """Look at everything."""
-    return [_python(), _java(), *_packages(), _kernels(), _memory(), _disk(), _cores()]
+def checks(directory: Path | None = None) -> list[Check]:
+    """Look at everything, and at the directory of a run if one is given."""
+    found = [_python(), _java(), *_packages(), _kernels(), _memory(), _disk(), _cores()]
+    return found if directory is None else [*found, _run(directory)]
+
+
+def _run(directory: Path) -> Check:
+    """What a directory holds."""
+    from geoflux import api
+    from geoflux.errors import StateError
+    from geoflux.state.epoch_log import EpochLog
+    from geoflux.state.store import Store
+
+    try:
+        operator = api.operator_of(directory)
+    except StateError as error:
+        return Check("directory", False, "no run", str(error))
+    work = f"the operator {operator}" if operator else "standing queries"
+    last = EpochLog(Store(str(directory))).last()
+    epochs = "no epoch yet" if last is None else f"epochs 0 to {last}"
+    return Check("directory", True, f"a run of {work}, {epochs}")
 
 
 def _python() -> Check:

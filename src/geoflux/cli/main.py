@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 
 from geoflux.config import Config
-from geoflux.errors import ConfigError, GeofluxError
+from geoflux.errors import ConfigError, GeofluxError, IntegrityError
 
 app = typer.Typer(
     name="geoflux",
@@ -154,12 +154,23 @@ def plan(
     svg: Annotated[Path | None, typer.Option(help="Draw it into this file as well.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show who owns which part of the space in an epoch, and what each part cost."""
+    """Show who owns which part of the space, or of the keys, in an epoch, and what it cost."""
+    from geoflux import api
+    from geoflux.cli.operator_plan import OperatorPlan, print_operator_plan
     from geoflux.cli.plan_print import print_plan, write_picture
     from geoflux.cli.plan_view import PlanView
 
-    view = PlanView.of(directory, epoch)
     console = Console(stderr=as_json)
+    operator = api.operator_of(directory)
+    if operator:
+        if svg is not None:
+            raise ConfigError(f"{directory} is of the operator {operator}: keys have no map")
+        found = OperatorPlan.of(directory, operator, epoch)
+        print_operator_plan(console, found)
+        if as_json:
+            print(json.dumps(found.as_dict()))
+        return
+    view = PlanView.of(directory, epoch)
     print_plan(console, view)
     if svg is not None:
         write_picture(view, svg)
@@ -168,12 +179,17 @@ def plan(
         print(json.dumps(view.as_dict()))
 
 
-@app.command()
-def doctor(as_json: Json = False) -> None:
+@app.command(epilog="Examples:  geoflux doctor   |   geoflux doctor out")
+def doctor(
+    directory: Annotated[
+        Path | None, typer.Argument(help="The directory of a run: say what it holds.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Check that this machine has what geoflux needs, and say what to do where it has not."""
     from geoflux.cli.doctor import checks, print_checks
 
-    found = checks()
+    found = checks(directory)
     print_checks(Console(stderr=as_json), found)
     good = all(check.good for check in found)
     if as_json:
@@ -233,7 +249,24 @@ def bench_swarm(
     _benchmark("geoflux bench swarm", run, swarm.BARS, quick, as_json)
 
 
-def _benchmark(title: str, run: Any, bars: Any, quick: bool, as_json: bool) -> None:
+@bench.command("flux", epilog="Example:  geoflux bench flux --quick --json")
+def bench_flux(
+    quick: Annotated[bool, typer.Option(help="Smaller: within a minute or so.")] = False,
+    only: Annotated[str, typer.Option(help="Parts of it: sim, spark.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Operators with a key, on 32 simulated sites and on Spark: slow ones, skew, little memory."""
+    from geoflux.bench import flux
+
+    parts = [part.strip() for part in only.split(",")] if only else flux.PARTS
+    run = partial(flux.run_benchmark, parts=parts)
+    bars = flux.QUICK_BARS if quick else flux.BARS
+    result = _benchmark("geoflux bench flux", run, bars, quick, as_json)
+    if not result.get("spark_oracle_clean", True):
+        raise IntegrityError("a run on Spark gave other results than one loop over its rows")
+
+
+def _benchmark(title: str, run: Any, bars: Any, quick: bool, as_json: bool) -> dict[str, Any]:
     from geoflux.bench.table import print_result
 
     console = Console(stderr=as_json)
@@ -241,6 +274,7 @@ def _benchmark(title: str, run: Any, bars: Any, quick: bool, as_json: bool) -> N
     print_result(console, title, result, bars)
     if as_json:
         print(json.dumps(result))
+    return dict(result)
 
 
 def _flags(settings: list[str]) -> dict[str, Any]:

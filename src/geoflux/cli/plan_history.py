@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from geoflux.cli.decision_words import Change, changes_of
 from geoflux.cli.epoch_series import Manifest, partition_checks
 from geoflux.engine.summary import busy_seconds
+from geoflux.errors import ConfigError
 from geoflux.plan import GridPlan, ReplicatedPlan, plan_from_dict
+from geoflux.state.epoch_log import EpochLog
 from geoflux.state.store import Store
 
 
@@ -74,6 +77,22 @@ def busiest_over_mean(manifests: Sequence[Manifest], slots: int) -> float | None
         if busy.sum() > 0:
             shares += busy / busy.mean()
     return float(shares.max() / shares.mean()) if shares.any() else None
+
+
+def asked_epoch(log: EpochLog, out: str | Path, epoch: int | None) -> tuple[int, int, int]:
+    """The epoch that is asked for (``None``: the one that comes next), the one that comes next, and
+    the version of the plan that is asked for with it."""
+    last = log.last()
+    following = 0 if last is None else last + 1
+    number = following if epoch is None else epoch
+    if not 0 <= number <= following:
+        known = "it has run none yet" if last is None else f"it has run 0 to {last}"
+        raise ConfigError(
+            f"epoch {number} of {out} does not exist; {known}, and {following} comes next"
+        )
+    if number < following:
+        return number, following, log.manifest(number)["plan"]
+    return number, following, 1 if last is None else log.manifest(last)["next_plan"]
 
 
 def plan_of(store: Store, version: int) -> GridPlan | ReplicatedPlan | None:

@@ -13,8 +13,8 @@ from typing import Any
 from geoflux import api
 from geoflux.cli.decision_words import changes_of, reason_of
 from geoflux.cli.epoch_series import Manifest
-from geoflux.cli.plan_history import busiest_over_mean, plan_of
-from geoflux.errors import ConfigError, StateError
+from geoflux.cli.plan_history import asked_epoch, busiest_over_mean, plan_of
+from geoflux.errors import StateError
 from geoflux.plan import GridPlan, Partition, ReplicatedPlan
 from geoflux.spatial.grid import Grid
 from geoflux.spatial.space import Space
@@ -55,19 +55,7 @@ class PlanView:
         config = api.config_of(out)
         store = Store(str(out))
         log = EpochLog(store)
-        last = log.last()
-        following = 0 if last is None else last + 1
-        number = following if epoch is None else epoch
-        if not 0 <= number <= following:
-            known = "it has run none yet" if last is None else f"it has run 0 to {last}"
-            raise ConfigError(
-                f"epoch {number} of {out} does not exist; {known}, and {following} comes next"
-            )
-        version = 1
-        if number < following:
-            version = log.manifest(number)["plan"]
-        elif last is not None:
-            version = log.manifest(last)["next_plan"]
+        number, following, version = asked_epoch(log, out, epoch)
         plan = plan_of(store, version)
         if plan is None:
             raise StateError(f"{out} has no plan {version} yet; ask again when the run has started")

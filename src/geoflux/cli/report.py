@@ -6,24 +6,18 @@ same each time. Text from outside (paths, reasons, settings) is escaped where it
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from html import escape
-from pathlib import PurePosixPath
-
 from geoflux.cli import report_cards, report_tables
 from geoflux.cli.epoch_series import EpochSeries, Manifest
 from geoflux.cli.plan_history import layouts
 from geoflux.cli.report_cards import card
 from geoflux.cli.report_decisions import decisions_card
+from geoflux.cli.report_page import Headline, header, outcome_of, tile_row, write_page
 from geoflux.cli.report_plan import plan_card
-from geoflux.cli.report_style import STYLE
 from geoflux.cli.wording import count, duration, plural, short
 from geoflux.config import Config
 from geoflux.engine.summary import Summary
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.store import Store
-
-NAME = "report.html"
 
 
 def write_report(config: Config, store: Store, summary: Summary) -> str:
@@ -37,8 +31,8 @@ def write_report(config: Config, store: Store, summary: Summary) -> str:
     if manifests:
         series = EpochSeries.of(manifests)
         cards = [
-            report_cards.throughput_card(series, summary),
-            report_cards.latency_card(series, summary),
+            report_cards.throughput_card(series, summary.events_per_second),
+            report_cards.latency_card(series),
             report_cards.load_card(series, summary),
             report_cards.stages_card(series),
         ]
@@ -53,16 +47,7 @@ def write_report(config: Config, store: Store, summary: Summary) -> str:
         decisions_card(manifests),
         card("Settings that differ from the defaults", report_tables.settings(config), wide=True),
     ]
-    title = escape(_run_name(store))
-    page = (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">\n'
-        f"<title>{title} · geoflux</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
-        f'{body}<div class="grid">\n{"".join(cards)}</div>\n'
-        "<footer>Written by geoflux from the run's manifests.</footer>\n</main>\n</body>\n</html>\n"
-    )
-    store.write_bytes(NAME, page.encode())
-    return store.path(NAME)
+    return write_page(store, body, cards)
 
 
 def verdict(summary: Summary, most_queries: int) -> str:
@@ -71,46 +56,16 @@ def verdict(summary: Summary, most_queries: int) -> str:
         return "No epoch has been committed yet"
     queries = plural(most_queries, "standing query")
     against = queries if most_queries == summary.live_queries else f"up to {queries}"
-    missing = report_tables.unaccounted(summary)
-    if missing > 0:
-        outcome = f"{plural(missing, 'event')} lost"
-    elif missing < 0:
-        outcome = f"{plural(-missing, 'event')} more than were received"
-    else:
-        outcome = "nothing lost"
-    if summary.quarantined:
-        outcome += f", {count(summary.quarantined)} quarantined"
+    outcome = outcome_of(summary, "event")
     events, time = plural(summary.received, "event"), duration(summary.seconds)
     return f"{events} against {against} in {time}; {outcome}"
 
 
 def _header(config: Config, store: Store, summary: Summary, manifests: list[Manifest]) -> str:
     most = max((m["live_queries"] for m in manifests), default=0)
-    missing = report_tables.unaccounted(summary)
-    kind, word = ("bad", "does not add up") if missing else ("good", "adds up")
-    if not manifests:
-        kind, word = "none", "no epochs"
-    about = [_source(config), f"balance {config.engine.balance}", plural(summary.slots, "slot"),
+    about = [f"balance {config.engine.balance}", plural(summary.slots, "slot"),
              plural(summary.epochs, "epoch")]  # fmt: skip
-    if manifests:
-        begun = datetime.fromtimestamp(manifests[0]["opened"], UTC)
-        about.insert(0, f"{begun.day} {begun:%B %Y, %H:%M:%S} UTC")
-    return (
-        f'<header><div class="kind">geoflux run · {escape(_run_name(store))}</div>'
-        f"<h1>{verdict(summary, most)}</h1>"
-        f'<p class="about"><span class="verdict {kind}">{word}</span>'
-        f"{escape(' · '.join(about))}</p></header>\n"
-    )
-
-
-def _run_name(store: Store) -> str:
-    return PurePosixPath(store.root.rstrip("/")).name or store.root
-
-
-def _source(config: Config) -> str:
-    if config.source.kind == "simulate":
-        return f"simulated, {config.simulate.region}"
-    return f"files in {PurePosixPath(config.source.path).name or config.source.path}"
+    return header(config, store, manifests, Headline(verdict(summary, most), summary, about))
 
 
 def _tiles(summary: Summary) -> str:
@@ -130,12 +85,7 @@ def _tiles(summary: Summary) -> str:
          f"of {plural(summary.slots, 'slot')}"),
         ("Checks", short(summary.checks_per_second_core), "/s", "per busy core"),
     )  # fmt: skip
-    cells = "".join(
-        f'<div><dt>{name}</dt><dd class="value">{value}<small>{unit}</small></dd>'
-        f'<dd class="note">{note}</dd></div>'
-        for name, value, unit, note in tiles
-    )
-    return f'<dl class="tiles">{cells}</dl>\n'
+    return tile_row(tiles)
 
 
 def _figure(number: int) -> str:

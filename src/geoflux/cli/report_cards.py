@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from html import escape
+from typing import Protocol
 
 from geoflux.cli import plots, plots_balance
 from geoflux.cli.epoch_series import EpochSeries
 from geoflux.cli.wording import duration, plural, short
-from geoflux.engine.summary import Summary
 
 _CHANGED = '<li><i class="tick"></i>the plan was changed</li>'
 _STAGE_WORDS = {
@@ -16,31 +16,45 @@ _STAGE_WORDS = {
 }  # fmt: skip
 
 
-def throughput_card(series: EpochSeries, summary: Summary) -> str:
-    """Events per second."""
-    entries = [_entry("accent", "each epoch, from its opening to its commit")]
+class Balance(Protocol):
+    """How evenly the slots of a run were loaded, as every summary has it."""
+
+    @property
+    def slots(self) -> int:
+        """How many there are."""
+        ...
+
+    @property
+    def busiest_over_mean(self) -> float | None:
+        """``None`` where nobody was busy."""
+        ...
+
+
+def throughput_card(series: EpochSeries, mean: float, noun: str = "Events") -> str:
+    """Events per second, and their mean."""
+    entries = [entry("accent", "each epoch, from its opening to its commit")]
     if plots.paced(series):
-        entries.append(_entry("warm", "with the waiting between epochs"))
-    entries.append(f'<li><i class="stroke"></i>mean {short(summary.events_per_second)}/s</li>')
-    caption = "Events per second." + _grouping(series) + _pauses(series)
-    body = lead(caption) + _key(entries) + plots.throughput(series, summary.events_per_second)
+        entries.append(entry("warm", "with the waiting between epochs"))
+    entries.append(f'<li><i class="stroke"></i>mean {short(mean)}/s</li>')
+    caption = f"{noun} per second." + _grouping(series) + _pauses(series)
+    body = lead(caption) + key(entries) + plots.throughput(series, mean)
     return card("Throughput", body)
 
 
-def latency_card(series: EpochSeries, summary: Summary) -> str:
-    """Latency, where there were events."""
-    caption = "From an event's arrival to the commit that makes its matches count."
+def latency_card(series: EpochSeries, counts: str = "matches") -> str:
+    """Latency, where there were events; ``counts`` is what a commit makes count."""
+    caption = f"From an event's arrival to the commit that makes its {counts} count."
     if not any(m.get("arrivals") for group in series.groups for m in group):
         caption = "The source is not paced: events count as arrived when their epoch opens."
-    if summary.latency_p50_seconds is None:
+    if not series.processed.any():
         return card("Latency", lead("No events were processed, so there is no latency."))
-    entries = [_entry("accent", "median"), _entry("warm", "99th percentile")]
+    entries = [entry("accent", "median"), entry("warm", "99th percentile")]
     if plots.is_even(series):
-        entries = [_entry("accent", "all events of an epoch have the same")]
-    return card("Latency", lead(caption) + _key(entries) + plots.latency(series))
+        entries = [entry("accent", "all events of an epoch have the same")]
+    return card("Latency", lead(caption) + key(entries) + plots.latency(series))
 
 
-def load_card(series: EpochSeries, summary: Summary) -> str:
+def load_card(series: EpochSeries, summary: Balance) -> str:
     """How evenly the slots were loaded."""
     caption = "Busy seconds of each slot; below, slot by epoch, the stronger the busier."
     entries = ['<li><i class="stroke"></i>mean of all slots</li>']
@@ -48,11 +62,11 @@ def load_card(series: EpochSeries, summary: Summary) -> str:
         entries.append(
             f"<li>the busiest has <b>{summary.busiest_over_mean:.2f} &times;</b> the mean</li>"
         )
-    body = lead(caption) + _key(entries) + plots.slot_load(series, summary.slots)
+    body = lead(caption) + key(entries) + plots.slot_load(series, summary.slots)
     return card("Load per slot", body)
 
 
-def load_over_time_card(series: EpochSeries, summary: Summary, changes: list[int]) -> str:
+def load_over_time_card(series: EpochSeries, summary: Balance, changes: list[int]) -> str:
     """How busy each slot was, epoch by epoch."""
     caption = "Busy time of each slot in an epoch."
     span = plots_balance.smoothed_over(series)
@@ -71,21 +85,21 @@ def load_over_time_card(series: EpochSeries, summary: Summary, changes: list[int
         entries = []
     entries.append(_CHANGED)
     body = (
-        lead(caption) + _key(entries) + plots_balance.load_over_time(series, summary.slots, changes)
+        lead(caption) + key(entries) + plots_balance.load_over_time(series, summary.slots, changes)
     )
     return card("Load over time", body)
 
 
-def balance_card(series: EpochSeries, summary: Summary, changes: list[int]) -> str:
+def balance_card(series: EpochSeries, summary: Balance, changes: list[int]) -> str:
     """How even that was."""
     caption = "Busy time of the busiest slot over the mean of all: 1 is perfectly even."
-    entries = [_entry("accent", "each epoch")]
+    entries = [entry("accent", "each epoch")]
     span = plots_balance.smoothed_over(series)
     if span > 1:
         epochs = plural(span * series.epochs_per_point, "epoch")
-        entries = [_entry("accent", f"over {epochs}"), _entry("accent2", "each epoch")]
+        entries = [entry("accent", f"over {epochs}"), entry("accent2", "each epoch")]
     entries.append(_CHANGED)
-    body = lead(caption) + _key(entries) + plots_balance.balance(series, summary.slots, changes)
+    body = lead(caption) + key(entries) + plots_balance.balance(series, summary.slots, changes)
     return card("Balance over time", body)
 
 
@@ -94,7 +108,7 @@ def stages_card(series: EpochSeries) -> str:
     seconds = {name: float(values.sum()) for name, values in series.stages().items()}
     total = sum(seconds.values())
     entries = [
-        _entry(plots.STAGE_COLOUR[name], f"{_STAGE_WORDS[name]} <b>{part / total:.0%}</b>")
+        entry(plots.STAGE_COLOUR[name], f"{_STAGE_WORDS[name]} <b>{part / total:.0%}</b>")
         for name, part in seconds.items()
         if total > 0
     ]
@@ -105,7 +119,7 @@ def stages_card(series: EpochSeries) -> str:
     slowest = max(max(m["committed"] - m["opened"] for m in group) for group in series.groups)
     if slowest > 1.12 * plots.shown_seconds(series):
         caption += f" Cut off at the top: the slowest took {duration(slowest)}."
-    body = lead(caption) + _key(entries) + plots.stages(series)
+    body = lead(caption) + key(entries) + plots.stages(series)
     return card("Where an epoch's time goes", body)
 
 
@@ -135,9 +149,11 @@ def lead(text: str) -> str:
     return f'<p class="caption">{escape(text, quote=False)}</p>'
 
 
-def _key(entries: list[str]) -> str:
+def key(entries: list[str]) -> str:
+    """What the colours of a picture mean."""
     return f'<ul class="key">{"".join(entries)}</ul>'
 
 
-def _entry(colour: str, words: str) -> str:
+def entry(colour: str, words: str) -> str:
+    """One of them; ``words`` is HTML."""
     return f'<li><i style="background:var(--{colour})"></i>{words}</li>'

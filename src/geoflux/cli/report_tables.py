@@ -6,20 +6,43 @@ import dataclasses
 import json
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
+from typing import Any, Protocol
 
 from geoflux.cli.epoch_series import Manifest
 from geoflux.cli.wording import count
 from geoflux.config import Config
-from geoflux.engine.summary import Summary
 
 
-def unaccounted(summary: Summary) -> int:
+class Counts(Protocol):
+    """Where the events of a run went, as every summary has it."""
+
+    @property
+    def received(self) -> int:
+        """All of them."""
+        ...
+
+    @property
+    def processed(self) -> int:
+        """Those that were worked on."""
+        ...
+
+    @property
+    def quarantined(self) -> int:
+        """Those that were set aside."""
+        ...
+
+    @property
+    def carried_out(self) -> int:
+        """Those that wait for the next epoch."""
+        ...
+
+
+def unaccounted(summary: Counts) -> int:
     """Events that were received and are nowhere now; anything but 0 is a loss (or a surplus)."""
     return summary.received - summary.processed - summary.quarantined - summary.carried_out
 
 
-def conservation(summary: Summary) -> str:
+def conservation(summary: Counts) -> str:
     """Received = processed + quarantined + carried over."""
     parts = (
         ("= processed", summary.processed),

@@ -27,6 +27,16 @@ def short(value: float) -> str:
     return _three_digits(value)
 
 
+def size(amount: float) -> str:
+    """An amount of memory.
+
+    >>> size(0), size(812), size(2_500_000)
+    ('0 B', '812 B', '2.5 MB')
+    """
+    text = short(amount).replace(" k", " kB").replace(" M", " MB").replace(" G", " GB")
+    return text if text.endswith("B") else f"{text} B"
+
+
 def duration(seconds: float) -> str:
     """A time in the unit that suits it.
 

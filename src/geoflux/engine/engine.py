@@ -34,7 +34,7 @@ from geoflux.engine.task import EpochTask, RouteReport, SlotReport
 from geoflux.errors import IntegrityError
 from geoflux.operators.clock import Clock
 from geoflux.operators.deltas import write_catalogue, write_deltas
-from geoflux.plan import GridPlan, ReplicatedPlan, change_to_dict, plan_from_dict
+from geoflux.plan import GridPlan, ReplicatedPlan, plan_from_dict
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.held import Held, Limits, rows_by_partition
 from geoflux.state.lineage import forgettable
@@ -332,11 +332,7 @@ class Engine(Epochs):
             "lateness": opened.intent["lateness"],
             "final": opened.task.clock.final,
             "policy": self._policy_state,
-            "decision": {
-                "reason": decision.reason,
-                "changes": [change_to_dict(change) for change in decision.changes],
-            },
-            "round": decision.round,
+            **decision.to_dict(),
             "files": [published_name(name) for name in staged],
             **self._time.as_dict(),
             **self._holdings.to_dict(),

@@ -24,7 +24,7 @@ from geoflux.engine.staging import publish, published_name, sweep
 from geoflux.engine.task import RouteReport
 from geoflux.errors import IntegrityError
 from geoflux.operators.keyed import Operator
-from geoflux.plan import HashPlan, change_to_dict
+from geoflux.plan import HashPlan
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.refs import Ref, StateMap
 from geoflux.state.store import Store
@@ -222,11 +222,7 @@ class KeyedEngine(Epochs):
             "spilled": sorted(self._spilled),
             "next_epoch_events": self.epoch_events,
             "policy": self._policy_state,
-            "decision": {
-                "reason": decision.reason,
-                "changes": [change_to_dict(change) for change in decision.changes],
-            },
-            "round": decision.round,
+            **decision.to_dict(),
             "files": [published_name(name) for name in staged],
             "results": sum(s.results for s in slots),
             "reasons": dict(reasons),
@@ -245,4 +241,5 @@ def _summary(report: KeyedReport) -> dict[str, Any]:
         del summary[name]
     summary["partitions"] = len(report.sizes)
     summary["spilled"] = len(report.spilled)
+    summary["state_bytes"] = sum(report.sizes.values())
     return summary

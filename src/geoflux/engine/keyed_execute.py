@@ -130,7 +130,9 @@ class _Slot:
 
     def _chunk(self) -> int:
         each = self._task.emulated.seconds_per_row.get(self._slot, 0.0)
-        return _CHUNK if each == 0 else max(1, min(_CHUNK, int(0.02 / each)))
+        if each == 0 or self._budget.seconds is None:
+            return _CHUNK
+        return max(1, min(_CHUNK, int(0.02 / each)))
 
     def _disk(self, partition: int) -> None:
         rate = self._task.emulated.disk_bytes_per_second
@@ -167,7 +169,7 @@ class _Slot:
             {str(p): processed.get(p, 0) for p in self._sizes},
             {str(p): waiting.get(p, 0) for p in sorted(self._spilled)},
             sum(rows.values()), self._buffer.bytes, sum(self._sizes[p] for p in self._spilled),
-            bool(carried),
+            sum(count for p, count in rows.items() if p in self._spilled), bool(carried),
         )  # fmt: skip
 
     def _written(self) -> tuple[str, ...]:

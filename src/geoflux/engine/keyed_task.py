@@ -28,10 +28,13 @@ class Budget:
 
 @dataclass(frozen=True)
 class Emulated:
-    """Slots that are made slow, by sleeping: for benchmarks, where machines are to be emulated."""
+    """Slots that are made slow, by sleeping, or short of memory: for benchmarks, where machines are
+    to be emulated."""
 
     seconds_per_row: Mapping[int, float] = field(default_factory=dict)
     disk_bytes_per_second: float | None = None
+    memory_bytes: Mapping[int, int] = field(default_factory=dict)
+    """Of slots with another memory budget than the settings give to all."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,9 @@ class KeyedReport:
     carried_rows: int = 0
     carried_bytes: int = 0
     spilled_bytes: int = 0
+    """Of the states that have no room in memory."""
+    spooled_rows: int = 0
+    """Those of the rows that were handed back that wait for such a state."""
     out_of_time: bool = False
 
     def to_bytes(self) -> bytes:

@@ -27,6 +27,7 @@ from geoflux.operators.matching import SortedEvents
 from geoflux.operators.pubsub import PartitionState, checks_per_cell
 from geoflux.operators.retained import open_retained
 from geoflux.plan.plan import Partition
+from geoflux.spatial.grid import CellRanges
 from geoflux.state.refs import Ref
 from geoflux.state.segments import reopened, unique_name, write_segment
 from geoflux.state.store import Store
@@ -42,11 +43,14 @@ class Weights(NamedTuple):
     """An event besides its comparisons: unpacking, sorting, finding its cell."""
     query: float
     """A query that has matches to be told of in an epoch."""
+    registered: float
+    """A query that came: checked against the partition, indexed, written a few times."""
 
 
-WEIGHTS = {"counts": Weights(24.0, 100.0, 200.0), "rows": Weights(2.0, 4.0, 0.0)}
+WEIGHTS = {"counts": Weights(24.0, 100.0, 200.0, 1000.0), "rows": Weights(2.0, 4.0, 0.0, 40.0)}
 """Measured. Where matches are written one by one, that is most of what a comparison costs; where
 they are only counted, a comparison is a nanosecond."""
+_PLACED = ("number", "x0", "y0", "x1", "y1")
 _CACHED = 4096
 _cache: OrderedDict[tuple[str, int], tuple[Ref, TrioStat]] = OrderedDict()
 _lock = threading.Lock()
@@ -75,22 +79,28 @@ class SlotStats:
         self._held: dict[int, tuple[Partition, TrioStat]] = {}
         self._changed: set[int] = set()
         self._seconds = self._work = 0.0
+        self._weights = WEIGHTS["counts" if task.counting else "rows"]
 
     def open(self, partition: Partition, state: PartitionState) -> None:
         """Take up a partition: its statistics so far, and what control records changed."""
         started = time.perf_counter()
         task = self._task
+        came, ended = self._changes(partition)
         refs = task.stats.get(partition.id, ())
         if len(refs) == 1 and refs[0].partition == partition.id:
-            stat = _known(task.store, refs[0])
-            self._held[partition.id] = partition, stat
-            if task.delta is not None:
-                self._apply_delta(partition, task.delta)
+            self._held[partition.id] = partition, _known(task.store, refs[0])
+            if came is not None:
+                self._writable(partition.id).register(came)
+            if ended is not None:
+                self._writable(partition.id).end(ended)
         else:
             sources = [_known(task.store, ref) for ref in refs]
             known = _known_queries(task, partition, state)
             self._held[partition.id] = partition, inherited(partition, sources, known)
             self._changed.add(partition.id)
+        if came is not None and task.epoch > 0:
+            # What is there when a run begins says nothing of what will come.
+            self._work += self._writable(partition.id).take_up(came, self._weights.registered)
         self._apply_expiry(partition)
         self._seconds += time.perf_counter() - started
 
@@ -103,14 +113,16 @@ class SlotStats:
             self._held[partition] = owner, stat
         return stat
 
-    def _apply_delta(self, partition: Partition, delta: str) -> None:
-        came, ended = read_change(self._task.store, delta, partition.id)
-        grid = self._task.grid
-        if len(came):
-            ranges = queries.ranges_in(came, grid, partition)
-            self._writable(partition.id).register(ranges)
-        if len(ended):
-            self._writable(partition.id).end(queries.ranges_in(ended, grid, partition))
+    def _changes(self, partition: Partition) -> tuple[CellRanges | None, CellRanges | None]:
+        """The cells of queries that came and of those that ended, if there are any."""
+        task = self._task
+        if task.delta is None:
+            return None, None
+        came, ended = (
+            queries.ranges_in(boxes, task.grid, partition) if len(boxes) else None
+            for boxes in read_change(task.store, task.delta, partition.id)
+        )
+        return came, ended
 
     def _apply_expiry(self, partition: Partition) -> None:
         for name, col0, row0, col1, row1 in self._task.expired:
@@ -131,8 +143,7 @@ class SlotStats:
         matches were counted."""
         started = time.perf_counter()
         cells, offsets, _ = ready.groups
-        counts = np.diff(offsets)
-        weights = WEIGHTS["counts" if self._task.counting else "rows"]
+        counts, weights = np.diff(offsets), self._weights
         work = checks_per_cell(state, ready, weights.refined) + weights.event * counts
         stat = self._writable(partition.id)
         stat.receive_cells(cells, counts, work)
@@ -179,7 +190,7 @@ def _known_queries(task: EpochTask, partition: Partition, state: PartitionState)
     """The live queries of a partition, by when they came."""
     parts = []
     for matcher, alive in state.matchers:
-        rows = matcher.layer.rows
+        rows = matcher.layer.rows.select(_PLACED)
         parts.append(rows if alive is None else rows.filter(pa.array(alive)))
     if not parts:
         return KnownQueries.none()

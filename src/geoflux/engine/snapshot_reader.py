@@ -51,6 +51,11 @@ class Snapshots:
             raise StateError(f"{out} holds no run; give the directory that geoflux run wrote")
         noted = self._store.read_json(_RUN)
         config = Config.restored(noted["config"])
+        if noted.get("operator"):
+            raise StateError(
+                f"{out} holds a run of the operator {noted['operator']}, which retains no events; "
+                "its results are in the folder results"
+            )
         if not config.retention.is_on:
             raise StateError(
                 f"{out} retains no events, so there is nothing to ask about; run it with "

@@ -127,13 +127,17 @@ def joined(deltas: Sequence[Delta]) -> Delta:
     if not deltas:
         return Delta(queries.no_queries(), np.empty(0, np.int64))
     ended = np.unique(np.concatenate([d.ended for d in deltas]))
-    rows = pa.concat_tables([d.rows for d in deltas])
-    return Delta(once(rows, ended), ended)
+    return Delta(once([d.rows for d in deltas], ended), ended)
 
 
-def once(rows: pa.Table, ended: Numbers) -> pa.Table:
-    """Rows by ascending number, each once, without those that ended."""
-    numbers = queries.numeric(rows, "number") if len(rows) else np.empty(0, np.int64)
+def once(tables: Sequence[pa.Table], ended: Numbers) -> pa.Table:
+    """Rows by ascending number, each once, without those that ended. Tables that came one after
+    another are put together in that order, where nothing has to be sorted."""
+    filled = sorted((t for t in tables if len(t)), key=lambda t: t.column("number")[0].as_py())
+    if not filled:
+        return queries.no_queries()
+    rows = pa.concat_tables(filled)
+    numbers = queries.numeric(rows, "number")
     _, first = np.unique(numbers, return_index=True)
     kept = first[~np.isin(numbers[first], ended)]
     if kept.size == len(rows) and (kept == np.arange(kept.size)).all():

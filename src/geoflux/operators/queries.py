@@ -60,7 +60,9 @@ def to_arrays(rows: pa.Table, prefix: str = "query.") -> dict[str, pa.Array]:
         column = rows.column(name)
         if name in _OPTIONAL and column.null_count == len(column):
             continue
-        arrays[prefix + name] = column.combine_chunks()
+        arrays[prefix + name] = (
+            column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        )
     return arrays
 
 

@@ -58,12 +58,8 @@ def common(area: Area, other: Area | None) -> Area:
     """
     if other is None:
         return area
-    return (
-        max(area[0], other[0]),
-        max(area[1], other[1]),
-        min(area[2], other[2]),
-        min(area[3], other[3]),
-    )
+    col0, row0, col1, row1 = other
+    return max(area[0], col0), max(area[1], row0), min(area[2], col1), min(area[3], row1)
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,10 @@ class TrioStat:
         """Queries that came; such as do not touch the partition are left out."""
         k.spread(self.table, self.box, _edges(ranges), k.Q_IN, k.SPAN_IN)
 
+    def take_up(self, ranges: CellRanges, work: float) -> float:
+        """The work of indexing queries that came, so much for each; what it comes to."""
+        return work * k.take_up(self.table, self.box, _edges(ranges), work)
+
     def end(self, ranges: CellRanges) -> None:
         """Queries that ended, with the very boxes that they were registered with."""
         k.spread(self.table, self.box, _edges(ranges), k.Q_OUT, k.SPAN_OUT)

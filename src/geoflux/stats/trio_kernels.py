@@ -123,6 +123,22 @@ def spread(table: Any, box: Any, ranges: Any, start: int, span: int) -> None:
 
 
 @numba.njit(cache=True)
+def take_up(table: Any, box: Any, ranges: Any, work: float) -> int:
+    """Work for each query that touches the partition, in the first row and column that it touches;
+    how many do."""
+    col0, row0, col1, row1 = box
+    q_col0, q_row0, q_col1, q_row1 = ranges
+    height, count = row1 - row0, 0
+    for q in range(q_col0.size):
+        left, low = max(q_col0[q], col0), max(q_row0[q], row0)
+        if left <= min(q_col1[q], col1 - 1) and low <= min(q_row1[q], row1 - 1):
+            table[low - row0, WORK_IN] += work
+            table[height + left - col0, WORK_IN] += work
+            count += 1
+    return count
+
+
+@numba.njit(cache=True)
 def close(table: Any, height: int, retained: bool, memory: float) -> None:
     """End a round in one pass: statistics from collectors, which start again at 0."""
     fade = 1.0 if retained else 0.5
