@@ -67,13 +67,18 @@ class Catalogue:
         """Bytes that the sorted arrays take."""
         return int(self._hashes.nbytes + self._places.nbytes)
 
-    def decide(self, records: Records, clock: Clock) -> Applied:
+    def decide(
+        self, records: Records, clock: Clock, removed: npt.NDArray[np.int64] | None = None
+    ) -> Applied:
         """What the records come to, given what is live. First the queries end whose validity the
-        watermark has passed, so that their ids are free. Takes effect with :meth:`absorb`."""
+        watermark has passed, and those that are ``removed`` (by place), so that their ids are
+        free. Takes effect with :meth:`absorb`."""
         ids = records.rows.column("id").combine_chunks()
         op = records.op
         refused: list[Rejected] = []
         expired = self._expired(clock.watermark)
+        if removed is not None:
+            expired = np.union1d(expired, removed)
         live = self._find(ids)
         live[np.isin(live, expired)] = -1
         hashes = _hashed(ids)
@@ -221,6 +226,21 @@ class Catalogue:
             return np.empty(0, np.int64)
         live = self._find(pa.array([name for _, name in due], pa.string()))
         return np.array([p for (p, _), now in zip(due, live, strict=True) if p == now], np.int64)
+
+    def places_of(self, users: Iterable[str]) -> npt.NDArray[np.int64]:
+        """Places of the live queries of some users; goes through all that are known."""
+        wanted = pa.array(sorted(users), pa.string())
+        found = [
+            (np.int64(index) << 32)
+            + np.flatnonzero(
+                pc.is_in(table.column("user"), value_set=wanted).to_numpy(zero_copy_only=False)
+            )
+            for index, table in enumerate(self._tables)
+            if len(wanted) and table.column("user").null_count < len(table)
+        ]
+        theirs = np.concatenate([np.empty(0, np.int64), *found])
+        alive = np.isin(theirs, self._places) | np.isin(theirs, list(self._recent.values()))
+        return theirs[alive]
 
     def _ids(self, places: npt.NDArray[np.int64]) -> pa.Array:
         return self._rows(places, ["id"]).column("id").combine_chunks()
