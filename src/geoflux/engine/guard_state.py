@@ -25,10 +25,11 @@ from geoflux.operators.deltas import read_owners
 from geoflux.sections import GuardConfig
 from geoflux.settings import seconds
 from geoflux.spatial.grid import Grid
-from geoflux.state.segments import read_segment, unique_name, write_segment
+from geoflux.state.segments import Segment, read_segment, unique_name, write_segment
 from geoflux.state.store import Store
 
 _IN_FORCE = "guard/blocked"
+_REST = "@rest"
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Entry:
     def sense(self, guard: Guard, store: Store) -> None:
         """What the sensors found."""
         if self.sensed is not None:
-            for summary in store.read_json(self.sensed):
+            for summary in _plain(read_segment(store, self.sensed)):
                 guard.sense(Summary.from_dict(summary))
 
     def files(self) -> set[str]:
@@ -117,9 +118,23 @@ def written(store: Store, guard: Guard) -> str:
         key: pa.array(column, pa.string()) if key == "users" else np.array(column, float).ravel()
         for key, column in table.items()
     }
-    arrays["@rest"] = np.frombuffer(json.dumps(values).encode(), np.uint8)
-    write_segment(store, name, arrays, {"kind": "guard"})
+    write_segment(store, name, arrays | _as_bytes(values), {"kind": "guard"})
     return name
+
+
+def sensed_written(store: Store, summaries: list[Mapping[str, Any]]) -> str:
+    """Write down what sensors told; returns its name."""
+    name = unique_name("state", "guard-sensed")
+    write_segment(store, name, _as_bytes(summaries), {"kind": "guard-sensed"})
+    return name
+
+
+def _as_bytes(values: Any) -> dict[str, Any]:
+    return {_REST: np.frombuffer(json.dumps(values).encode(), np.uint8)}
+
+
+def _plain(segment: Segment) -> Any:
+    return json.loads(segment.array(_REST).tobytes())
 
 
 def _read(store: Store, name: str) -> dict[str, Any]:
@@ -127,10 +142,9 @@ def _read(store: Store, name: str) -> dict[str, Any]:
     table: dict[str, Any] = {
         key: segment.columns[key].to_pylist() if key == "users" else segment.array(key)
         for key in segment.columns
-        if key != "@rest"
+        if key != _REST
     }
-    values: dict[str, Any] = json.loads(segment.array("@rest").tobytes())
-    return values | {"table": table}
+    return {**_plain(segment), "table": table}
 
 
 def names_kept(store: Store, names: frozenset[str]) -> str | None:

@@ -23,6 +23,7 @@ from geoflux.engine.guard_state import (
     GuardState,
     names_in,
     names_kept,
+    sensed_written,
     tuning_of,
     written,
 )
@@ -32,7 +33,6 @@ from geoflux.engine.source import Rejected
 from geoflux.engine.task import SlotReport
 from geoflux.guard import Block, Guard, Verdict
 from geoflux.guard.rounds import Rounds
-from geoflux.state.segments import unique_name
 
 Note = Mapping[str, Any]
 """What an epoch's opening fixed, as plain values of its intent."""
@@ -121,8 +121,7 @@ class Guarding:
         entry = Entry(note["now"], note["next_number"], delta, note["orders"])
         told = [s.sensed for s in slots if s.sensed is not None and s.slot in donors]
         if told:
-            entry = replace(entry, sensed=unique_name("state", "guard-sensed"))
-            self._store.write_json(str(entry.sensed), told)
+            entry = replace(entry, sensed=sensed_written(self._store, told))
             entry.sense(self.guard, self._store)
         verdict = None
         if self.guard.is_due(now):
@@ -131,10 +130,7 @@ class Guarding:
         if verdict is not None or len(state.journal) >= _LONGEST_JOURNAL:
             state = replace(state, state=written(self._store, self.guard), journal=())
         self._state, self._taken = state, note["taken"]
-        if note["in_force"] is None:
-            self._in_force = frozenset()
-        else:
-            self._in_force = names_in(self._store, note["in_force"])
+        self._in_force = names_in(self._store, note["in_force"])
         news = self._news()
         seconds, self._seconds = self._seconds + time.perf_counter() - began, 0.0
         return {
