@@ -1,4 +1,4 @@
-"""The command line: ``geoflux run | verify | snapshot | plan | doctor | bench``.
+"""The command line: ``geoflux run | verify | snapshot | plan | guard | doctor | bench``.
 
 A user's mistake is one sentence on standard error and exit code 2; there is never a stack trace
 for it. ``--json`` ends the output with one JSON object on a line of its own.
@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from geoflux.cli.guard_commands import guard
 from geoflux.config import Config
 from geoflux.errors import ConfigError, GeofluxError, IntegrityError
 
@@ -28,6 +29,7 @@ app = typer.Typer(
 )
 bench = typer.Typer(no_args_is_help=True, help="Benchmarks; each prints a table.")
 app.add_typer(bench, name="bench")
+app.add_typer(guard, name="guard")
 
 Json = Annotated[bool, typer.Option("--json", help="End with one JSON object on its own line.")]
 
