@@ -24,7 +24,7 @@ from geoflux.operators import queries
 from geoflux.operators.aggregates import aggregate_of
 from geoflux.operators.clock import Clock
 from geoflux.operators.where_parse import parse
-from geoflux.state.segments import read_segment
+from geoflux.state.segments import reopened
 from geoflux.state.store import Store
 
 Numbers = npt.NDArray[np.int64]
@@ -132,7 +132,7 @@ class Catalogue:
 
     def absorb(self, segment: str) -> None:
         """Take over a committed segment of changes: first what ended, then what came."""
-        stored = read_segment(self.store, segment)
+        stored = reopened(self.store, segment)  # others read it in the same epoch
         rows = queries.from_arrays(stored.columns)
         self._remove(stored.columns["ended.id"])
         index = len(self.segments)

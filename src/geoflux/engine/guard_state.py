@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -64,8 +64,7 @@ class Entry:
     def sense(self, guard: Guard, store: Store) -> None:
         """What the sensors found."""
         if self.sensed is not None:
-            for summary in _plain(read_segment(store, self.sensed)):
-                guard.sense(Summary.from_dict(summary))
+            sense_all(guard, _plain(read_segment(store, self.sensed)))
 
     def files(self) -> set[str]:
         """The files that it refers to."""
@@ -78,18 +77,19 @@ class GuardState:
     names of those whose requests were refused in the last epoch (``None``: nobody)."""
 
     state: str | None = None
-    journal: tuple[Entry, ...] = ()
+    journal: tuple[Mapping[str, Any], ...] = ()
+    """Entries as plain values: a manifest has them all, and only the last is new."""
     in_force: str | None = None
 
     def files(self) -> frozenset[str]:
         """The files under ``state/`` that are referred to."""
         own = set() if self.state is None else {self.state}
-        return frozenset(own.union(*(entry.files() for entry in self.journal)))
+        return frozenset(own.union(*(Entry(**entry).files() for entry in self.journal)))
 
     def guard(self, store: Store, grid: Grid, tuning: GuardTuning) -> Guard:
         """Guard as it was."""
         guard = Guard.from_dict(tuning, _read(store, self.state) if self.state else {})
-        for entry in self.journal:
+        for entry in (Entry(**plain) for plain in self.journal):
             entry.begin(guard)
             entry.receive(guard, store, grid)
             entry.sense(guard, store)
@@ -97,8 +97,7 @@ class GuardState:
 
     def to_dict(self) -> dict[str, Any]:
         """Fields of the manifest."""
-        journal = [asdict(entry) for entry in self.journal]
-        return {"state": self.state, "journal": journal, "in_force": self.in_force}
+        return {"state": self.state, "journal": self.journal, "in_force": self.in_force}
 
     @classmethod
     def of(cls, manifest: Mapping[str, Any]) -> GuardState | None:
@@ -106,8 +105,7 @@ class GuardState:
         known = manifest.get("guard")
         if known is None:
             return None
-        journal = tuple(Entry(**entry) for entry in known["journal"])
-        return cls(known["state"], journal, known["in_force"])
+        return cls(known["state"], tuple(known["journal"]), known["in_force"])
 
 
 def written(store: Store, guard: Guard) -> str:
@@ -120,6 +118,12 @@ def written(store: Store, guard: Guard) -> str:
     }
     write_segment(store, name, arrays | _as_bytes(values), {"kind": "guard"})
     return name
+
+
+def sense_all(guard: Guard, summaries: Sequence[Mapping[str, Any]]) -> None:
+    """Hand over what sensors told, as plain values."""
+    for summary in summaries:
+        guard.sense(Summary.from_dict(summary))
 
 
 def sensed_written(store: Store, summaries: list[Mapping[str, Any]]) -> str:

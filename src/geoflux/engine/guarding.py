@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from geoflux.engine.guard_state import (
     GuardState,
     names_in,
     names_kept,
+    sense_all,
     sensed_written,
     tuning_of,
     written,
@@ -122,11 +123,12 @@ class Guarding:
         told = [s.sensed for s in slots if s.sensed is not None and s.slot in donors]
         if told:
             entry = replace(entry, sensed=sensed_written(self._store, told))
-            entry.sense(self.guard, self._store)
+            sense_all(self.guard, told)
         verdict = None
         if self.guard.is_due(now):
             verdict = self.guard.close(now, next_number)
-        state = replace(state, journal=(*state.journal, entry), in_force=note["in_force"])
+        journal = (*state.journal, asdict(entry))
+        state = replace(state, journal=journal, in_force=note["in_force"])
         if verdict is not None or len(state.journal) >= _LONGEST_JOURNAL:
             state = replace(state, state=written(self._store, self.guard), journal=())
         self._state, self._taken = state, note["taken"]
