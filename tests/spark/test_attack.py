@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,9 @@ from geoflux.workload.requests import REGISTER, TERMINATE, Asked, NormalUsers
 
 SIDE = 0.006
 """Of a query, as a share of the space's."""
+EPOCH_SECONDS = 0.5
+"""Between the starts of two epochs; on a slow machine users wait for them."""
+MOST_EPOCHS = 100
 
 
 class Streets:
@@ -48,23 +50,17 @@ class Town:
         self._path, self._streets = path, Streets(config)
         self.normal = NormalUsers(3, users=25, rate=50.0, queries=1200)
         self.attackers = Attackers(attack, 3)
-        self._upto = 0.0
-        self._started: float | None = None
-        self.wait()
+        self._now = 0.0
+        self.ask()
 
-    def wait(self) -> None:
-        """Ask for what was left to ask since the last time; at first all that is there."""
-        now = 0.1 if self._started is None else time.time() - self._started
-        span = self._upto, max(now - self._upto, 0.0)
+    def ask(self) -> None:
+        """The requests of an epoch; at first all that is there."""
         people = (self.normal, self.attackers)
-        asked = Asked.joined([p.step(*span, self._streets.sample) for p in people])
-        self._upto = now
+        sample = self._streets.sample
+        asked = Asked.joined([p.step(self._now, EPOCH_SECONDS, sample) for p in people])
+        self._now += EPOCH_SECONDS
         with open(self._path, "a") as file:
             file.write("".join(json.dumps(record) + "\n" for record in _records(asked)))
-
-    def begin(self) -> None:
-        """The run has begun."""
-        self._started = time.time() - self._upto
 
 
 def _records(asked: Asked) -> list[dict[str, Any]]:
@@ -86,26 +82,27 @@ def test_attackers_are_blocked_and_nobody_else(tmp_path: Path, spark: SparkSessi
     control.write_text("")
     config = Config.from_dict(
         {
-            "space": {"grid": [400, 400]}, "engine": {"slots": 4, "balance": "swarm"},
-            "simulate": {"rate": 3000, "time_speed": 0.0}, "control": {"path": str(control)},
-            "swarm": {"round": "1s"}, "run": {"duration": "70s"},
-            "guard": {"enabled": True, "round": "3s", "warm_up_rounds": 2, "placed": "remove"},
+            "space": {"grid": [400, 400]}, "control": {"path": str(control)},
+            "engine": {"slots": 4, "balance": "swarm", "epoch_events": 3000,
+                       "epoch_seconds": EPOCH_SECONDS},
+            "simulate": {"paced": False, "time_speed": 0.0}, "run": {"mode": "follow"},
+            "swarm": {"round": "1s"},
+            "guard": {"enabled": True, "round": "3s", "warm_up_rounds": 1, "placed": "remove",
+                      "removal_rounds": [20, 30]},
         }
     )  # fmt: skip
-    town = Town(control, config, Attack(users=4, rate=200.0, queries=800, start=8.0, side=0.02))
+    town = Town(control, config, Attack(users=4, rate=200.0, queries=500, start=4.0, side=0.02))
     streams: list[Any] = []
     blocked: set[str] = set()
-    after: list[int] = []
+    since: list[int] = []
 
     def on_epoch(manifest: Manifest) -> None:
-        if manifest["epoch"] == 0:
-            town.begin()
         blocked.update(block["user"] for block in manifest["guard"]["blocks"])
         if blocked >= set(town.attackers.names):
-            after.append(manifest["epoch"])
-            if len(after) > 3:
-                streams[0].stop()
-        town.wait()
+            since.append(manifest["epoch"])
+        if len(since) > 3 or manifest["epoch"] == MOST_EPOCHS:
+            streams[0].stop()
+        town.ask()
 
     api.run(config, out, spark=spark, on_epoch=on_epoch, on_start=streams.append)
     assert blocked == set(town.attackers.names), (blocked, town.attackers.targets)
