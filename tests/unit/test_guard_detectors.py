@@ -352,7 +352,7 @@ def test_a_target_across_partitions_is_judged_as_one() -> None:
 
 
 def test_weak_evidence_does_not_push_out_what_is_clear() -> None:
-    clear = Evidence((1,), "plan", (0,), 5, 9.0, 0.5, 0.1, 0.2, None, True, False, 9.0, 0.0)
+    clear = Evidence((1,), "plan", (0,), 5, 1, 9.0, 0.5, 0.1, 0.2, None, True, False, 9.0, 0.0)
     weak = [replace(clear, hotspots=(k,), clear=False) for k in range(2, 9)]
     assert newest([clear, *weak], 3) == [clear, *weak[-3:]]
 
