@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import fmean
 
-from geoflux.bench.guard_cluster import EPOCH_SECONDS, Cluster, Costs, Size
+from geoflux.bench.guard_cluster import EPOCH_SECONDS, Cluster
+from geoflux.bench.guard_slots import Costs, Size
 from geoflux.bench.guard_world import World
 from geoflux.guard import GuardTuning
 from geoflux.guard.tuning import Mode
@@ -178,8 +179,8 @@ def pooled(outcomes: Sequence[Outcome], name: str) -> list[float]:
 
 
 CROWDS: Mapping[str, Scene] = {
-    "arriving": Scene(gathering=Gathering(queries=600)),
-    "walking": Scene(gathering=Gathering(users=200, queries=600, refresh=60.0)),
+    "arriving": Scene(gathering=Gathering(queries=600, staying=300.0)),
+    "walking": Scene(gathering=Gathering(users=200, queries=600, staying=300.0, refresh=60.0)),
     "moving_in": Scene(
         gathering=Gathering(users=60, queries=2000, moving=True, arriving=400.0)
     ),

@@ -1,7 +1,8 @@
 """Where the events of Guard's timelines are: cities in the unit square, more and less busy in turn.
 
-City shares wander, each by itself, so that there are hotspots that nobody made. Everything follows
-from one seed and from how often the world was moved on.
+City shares wander, each by itself, so that there are hotspots that nobody made. What they are at a
+moment follows from the seed alone, whatever was drawn from them before: runs of one seed can be
+compared minute by minute.
 """
 
 from __future__ import annotations
@@ -33,13 +34,14 @@ class World:
     cities: int = 60
     side: int = 250
     restless: float = 0.2
-    rng: np.random.Generator = field(init=False)
+    _rng: np.random.Generator = field(init=False)
 
     def __post_init__(self) -> None:
-        self.rng = np.random.default_rng((self.seed, 0))
-        self.middles = self.rng.random((self.cities, 2)) * 0.9 + 0.05
+        self._rng = np.random.default_rng((self.seed, 0))
+        self._drawing = np.random.default_rng((self.seed, 10))
+        self.middles = self._rng.random((self.cities, 2)) * 0.9 + 0.05
         self._shares = np.arange(1, self.cities + 1) ** -_ZIPF
-        self._mood = self.rng.normal(0.0, 1.0, self.cities)
+        self._mood = self._rng.normal(0.0, 1.0, self.cities)
         self._density: Floats | None = None
         edges = (np.arange(self.side) + 0.5) / self.side
         bells = [np.exp(-(((edges - self.middles[:, [k]]) / _SPREAD) ** 2) / 2) for k in (0, 1)]
@@ -54,7 +56,7 @@ class World:
     def pass_time(self, seconds: float) -> None:
         """Cities become busier and calmer."""
         kept = np.exp(-seconds / 60.0 / _MINUTES)
-        drawn = self.rng.normal(0.0, 1.0, self.cities)
+        drawn = self._rng.normal(0.0, 1.0, self.cities)
         self._mood = kept * self._mood + np.sqrt(1 - kept**2) * drawn
         self._density = None
 
@@ -66,7 +68,7 @@ class World:
 
     def sample(self, count: int) -> tuple[Floats, Floats]:
         """Positions of events of the live stream."""
-        city = self.rng.choice(self.cities, count, p=self.shares)
-        places = self.middles[city] + self.rng.normal(0, _SPREAD, (count, 2))
+        city = self._drawing.choice(self.cities, count, p=self.shares)
+        places = self.middles[city] + self._drawing.normal(0, _SPREAD, (count, 2))
         places = np.clip(places, 0, np.nextafter(1.0, 0.0))
         return places[:, 0], places[:, 1]
