@@ -11,7 +11,6 @@ from geoflux.bench.swarm_bench import table_of
 from geoflux.guard.tuning import Mode
 from geoflux.workload.attackers import VARIANTS, Attack
 
-
 _CROWD_MINUTES = 15.0
 """In which crowds come, stay and go."""
 
