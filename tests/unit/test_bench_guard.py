@@ -25,7 +25,7 @@ from geoflux.workload.requests import REGISTER, SNAPSHOT, TERMINATE, Asked
 def outcome(missed: tuple[str, ...], before: tuple[int, ...]) -> Outcome:
     return Outcome(
         (1.0,), (1.0,), 3, 2, ("n",), missed, len(before), (0.5,) * len(before),
-        (1.0,) * len(before), before, 6.0,
+        (1.0,) * len(before), before,
     )  # fmt: skip
 
 
@@ -99,14 +99,15 @@ def test_an_end_in_the_batch_of_its_registration_is_where_that_is() -> None:
 
 
 def test_a_run_tells_who_made_hotspots_and_who_was_blocked() -> None:
-    found = run_scene(Scene(Attack(users=4)), "robust", 1, Scale(0.1, 8.0))
+    found = run_scene(Scene(Attack(users=4)), "robust", 1, Scale(0.1, 8.0, settling=0.0))
     assert found.blocked == 4
     assert not found.wrongly
     assert not found.missed
     assert min(found.before_block) >= 2
     assert len(found.throughput) == 8
-    calm = run_scene(Scene(), "robust", 1, Scale(0.1, 6.0))
+    calm = run_scene(Scene(), "robust", 1, Scale(0.1, 6.0, settling=1.0))
     assert (calm.made, calm.blocked, calm.wrongly) == (0, 0, ())
+    assert len(calm.throughput) == 6
 
 
 def test_unknown_parts_are_named() -> None:

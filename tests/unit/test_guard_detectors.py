@@ -332,7 +332,7 @@ def test_a_round_takes_its_time_where_nothing_is_judged_early(tuning: GuardTunin
 
 def test_nothing_is_judged_early_while_everything_is_new_or_nobody_moves_in() -> None:
     cold = Stage(ROBUST, 20)
-    cold.place("mover", 400)
+    cold.place("mover", 40)
     assert not bring(cold, ["mover"])
     stage, _ = with_movers(ROBUST, 1)
     for user in stage.normals:

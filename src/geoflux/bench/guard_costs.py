@@ -68,11 +68,11 @@ def _match(matcher: LayerMatcher, events: Events) -> None:
 
 
 def _took(call: Callable[[], object]) -> float:
-    """Seconds of the fastest of some calls: what else the machine does only adds to them."""
+    """Processor seconds of the fastest of some calls: what else the machine does only adds."""
     times = []
     call()
     for _ in range(_REPEATS):
-        started = time.perf_counter()
+        started = time.process_time()
         call()
-        times.append(time.perf_counter() - started)
+        times.append(time.process_time() - started)
     return min(times)

@@ -47,6 +47,8 @@ class Scale:
 
     share: float = 0.25
     minutes: float = 30.0
+    settling: float = 3.0
+    """Minutes before the first, in which the plan comes to fit; they are not counted."""
     size: Size = field(default_factory=Size)
     costs: Costs = field(default_factory=Costs)
 
@@ -71,8 +73,6 @@ class Outcome:
     """From an attacker's first hotspot until they were blocked."""
     before_block: tuple[int, ...]
     """Hotspots that an attacker took part in until they were blocked."""
-    last_block: float | None
-    """Minute in which the last one was blocked."""
 
 
 def run_scene(scene: Scene, mode: Mode | None, seed: int, scale: Scale) -> Outcome:
@@ -83,23 +83,25 @@ def run_scene(scene: Scene, mode: Mode | None, seed: int, scale: Scale) -> Outco
     populations: list[Population] = [
         NormalUsers(seed, scene.users, activity, round(standing * share))
     ]
-    busiest = _middle(seed, size)
+    busiest, later = _middle(seed, size), 60 * scale.settling
     attackers = None
     if scene.attack is not None:
         attack = scene.attack.scaled(share)
+        attack = replace(attack, start=attack.start + later)
         if attack.first is not None:
             attack = replace(attack, first=busiest)
         attackers = Attackers(attack, seed)
         populations.append(attackers)
     if scene.gathering is not None:
         queries = max(1, round(scene.gathering.queries * share))
-        crowd = replace(scene.gathering, at=busiest, queries=queries)
+        start = scene.gathering.start + later
+        crowd = replace(scene.gathering, at=busiest, queries=queries, start=start)
         populations.append(Crowd(crowd, seed))
     tuning = None
     if mode is not None:
         tuning = GuardTuning(mode=mode, least_place=_LEAST_PLACE * size.side)
     cluster = Cluster(populations, tuning, seed, size, scale.costs.of_scale(share), attackers)
-    return counted(cluster.run(scale.minutes), attackers)
+    return counted(cluster.run(scale.settling + scale.minutes), attackers, scale.settling)
 
 
 def _middle(seed: int, size: Size) -> tuple[float, float]:
@@ -108,8 +110,9 @@ def _middle(seed: int, size: Size) -> tuple[float, float]:
     return float(x), float(y)
 
 
-def counted(cluster: Cluster, attackers: Attackers | None) -> Outcome:
-    """What is counted of a run that has ended."""
+def counted(cluster: Cluster, attackers: Attackers | None, settling: float = 0.0) -> Outcome:
+    """What is counted of a run that has ended; the minutes from ``settling`` on."""
+    carried = cluster.carried[round(settling * _EPOCHS) :]
     names = () if attackers is None else attackers.names
     blocked = cluster.blocked()
     made = [seen for seen in cluster.sensed if seen.made]
@@ -126,8 +129,8 @@ def counted(cluster: Cluster, attackers: Attackers | None) -> Outcome:
     first = {name: moments[0] for name, moments in took_part.items() if moments}
     found = [name for name in names if name in suspected and name in first]
     return Outcome(
-        by_minute([one.capability for one in cluster.carried]),
-        by_minute([one.available for one in cluster.carried]),
+        by_minute([one.capability for one in carried]),
+        by_minute([one.available for one in carried]),
         len(cluster.sensed),
         len({seen.now for seen in made}),
         tuple(sorted(name for name in blocked if name not in names)),
@@ -136,7 +139,6 @@ def counted(cluster: Cluster, attackers: Attackers | None) -> Outcome:
         tuple(max(0.0, suspected[n] - first[n]) / tuning.round_seconds for n in found),
         tuple(max(0.0, blocked[n] - first[n]) / 60 for n in caught),
         tuple(sum(at <= blocked[n] for at in took_part[n]) for n in caught),
-        max((blocked[n] / 60 for n in names if n in blocked), default=None),
     )
 
 

@@ -29,8 +29,8 @@ class Attack:
     queries: int = 100_000
     """What they keep standing, and move about."""
     start: float = 300.0
-    side: float = 0.006
-    """Side of a target as a share of the space's: queries around one spot, as wide as queries."""
+    side: float = 0.008
+    """Side of a target as a share of the space's: queries around one spot."""
     looked_at: int = 100
     """Events of the live stream that the next target is chosen from: where most of them are, but
     not where the last one was."""
