@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from geoflux.balance.tuning import Tuning
-from geoflux.guard import GuardTuning, Summary
+from geoflux.guard import Guard, GuardTuning, Summary
 from geoflux.guard.clusters import alqr, divide, two_means
 from geoflux.guard.evidence import Evidence, newest
 from geoflux.guard.features import X3, X11, X14, Features
@@ -282,6 +283,88 @@ def test_few_who_move_in_are_a_group_and_many_are_a_crowd(users: int, blocked: i
         assert "moved into a hotspot" in stage.guard.blocks.listed()[0].reason
 
 
+def bring(stage: Stage, users: list[str], seconds: float = 20.0) -> bool:
+    """Users bring some of what they had elsewhere, and the plan changes; says whether it is time to
+    judge."""
+    for user in users:
+        stage.place(user, 40, LISBON)
+        stage.end(user, 40)
+    stage.hotspot(LISBON)
+    stage.now += seconds
+    return stage.guard.is_due(stage.now)
+
+
+def with_movers(tuning: GuardTuning, users: int) -> tuple[Stage, list[str]]:
+    stage = Stage(tuning, 20)
+    movers = [f"mover-{i}" for i in range(users)]
+    for mover in movers:
+        stage.place(mover, 400)
+    stage.warm_up(6)
+    return stage, movers
+
+
+def test_who_moves_in_is_judged_at_once_and_the_round_goes_on() -> None:
+    stage, movers = with_movers(ROBUST, 3)
+    round = stage.guard.rounds
+    assert bring(stage, movers)
+    verdict = stage.guard.close(stage.now, stage.number)
+    assert set(verdict.suspected) == set(movers)
+    assert not stage.blocked
+    assert not stage.guard.is_due(stage.now + 5.0)  # judged hotspots are not judged again
+    assert bring(stage, movers)
+    stage.guard.close(stage.now, stage.number)
+    assert stage.blocked == set(movers)
+    assert stage.guard.rounds == round
+    stage.close()
+    assert stage.guard.rounds.current == round.current + 1
+
+
+@pytest.mark.parametrize(
+    "tuning",
+    [replace(ROBUST, judge_early=False), GuardTuning.published()],
+    ids=["off", "published"],
+)
+def test_a_round_takes_its_time_where_nothing_is_judged_early(tuning: GuardTuning) -> None:
+    stage, movers = with_movers(tuning, 3)
+    assert not bring(stage, movers)
+    assert stage.guard.is_due(stage.now + 40.0)
+
+
+def test_nothing_is_judged_early_while_everything_is_new_or_nobody_moves_in() -> None:
+    cold = Stage(ROBUST, 20)
+    cold.place("mover", 40)
+    assert not bring(cold, ["mover"])
+    stage, _ = with_movers(ROBUST, 1)
+    for user in stage.normals:
+        stage.place(user, 10)
+    stage.hotspot(LISBON, reach=300.0)
+    assert not stage.guard.is_due(stage.now + 20.0)
+
+
+def test_a_crowd_of_which_others_keep_coming_is_not_a_group() -> None:
+    stage, movers = with_movers(ROBUST, 12)
+    for first in range(0, 9, 2):
+        bring(stage, movers[first : first + 4])
+        stage.guard.close(stage.now, stage.number)
+    assert not stage.blocked
+
+
+def test_judging_early_survives_a_restart() -> None:
+    decisions = []
+    for restarts in (False, True):
+        stage, movers = with_movers(ROBUST, 3)
+        for _ in range(2):
+            bring(stage, movers)
+            if restarts:
+                saved = json.loads(json.dumps(stage.guard.to_dict()))
+                stage.guard = Guard.from_dict(ROBUST, saved)
+            assert stage.guard.is_due(stage.now)
+            stage.guard.close(stage.now, stage.number)
+        decisions.append([block.to_dict() for block in stage.guard.blocks.listed()])
+    assert decisions[0] == decisions[1]
+    assert len(decisions[0]) == 3
+
+
 def test_moving_in_takes_two_rounds_and_can_be_turned_off() -> None:
     for tuning, rounds in ((ROBUST, 1), (replace(ROBUST, relocated_rate=1.1), 5)):
         stage = Stage(tuning, 20)
@@ -352,7 +435,7 @@ def test_a_target_across_partitions_is_judged_as_one() -> None:
 
 
 def test_weak_evidence_does_not_push_out_what_is_clear() -> None:
-    clear = Evidence((1,), "plan", (0,), 5, 9.0, 0.5, 0.1, 0.2, None, True, False, 9.0, 0.0)
+    clear = Evidence((1,), "plan", (0,), 5, 1, 9.0, 0.5, 0.1, 0.2, None, True, False, 9.0, 0.0)
     weak = [replace(clear, hotspots=(k,), clear=False) for k in range(2, 9)]
     assert newest([clear, *weak], 3) == [clear, *weak[-3:]]
 

@@ -268,6 +268,23 @@ def bench_flux(
         raise IntegrityError("a run on Spark gave other results than one loop over its rows")
 
 
+@bench.command("guard", epilog="Example:  geoflux bench guard --quick --json")
+def bench_guard(
+    quick: Annotated[bool, typer.Option(help="Smaller: within a minute.")] = False,
+    only: Annotated[
+        str, typer.Option(help="Parts of it: activity, groups, variants, crowds, overhead.")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """Attacks on the balancer with and without Guard, on 22 simulated slots."""
+    from geoflux.bench import guard
+
+    parts = [part.strip() for part in only.split(",")] if only else ()
+    run = partial(guard.run_benchmark, parts=parts)
+    bars = guard.QUICK_BARS if quick else guard.BARS
+    _benchmark("geoflux bench guard", run, bars, quick, as_json)
+
+
 def _benchmark(title: str, run: Any, bars: Any, quick: bool, as_json: bool) -> dict[str, Any]:
     from geoflux.bench.table import print_result
 

@@ -1,9 +1,9 @@
 """Who is accused on their evidence, and who with them.
 
-Two hotspots at places apart; or moving into one for two rounds, few against many; or withdrawing
-from a place and coming back again and again. Members of a group differ by chance, and who is left
-over would go on alone: who was in all the hotspots that another is accused for, clearly in some and
-nearly in the others, is accused with them.
+Two hotspots at places apart; or moving into one that was relieved twice, few against many and the
+same both times; or withdrawing from a place and coming back again and again. Members of a group
+differ by chance, and who is left over would go on alone: who was in all the hotspots that another
+is accused for, clearly in some and nearly in the others, is accused with them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from geoflux.guard.places import Place, apart
 from geoflux.guard.tuning import GuardTuning
 from geoflux.guard.verdicts import LISTED, Accusation
 
+_SAME = 0.8
+"""Share of those who are moving in that was doing so before."""
 Charge = tuple[list[Evidence], str]
 """Evidence that is enough, and what it shows."""
 
@@ -42,9 +44,13 @@ def accusations(trial: Trial, names: Sequence[str], tuning: GuardTuning) -> tupl
     def are_apart(one: Place, other: Place) -> bool:
         return apart(one, other, trial.places, tuning.reach)
 
+    movers: dict[int, set[str]] = {}
+    for name, items in trial.evidence.items():
+        for item in moved_in(items):
+            movers.setdefault(item.judged, set()).add(name)
     charges = {}
     for name in names:
-        charge = _charge(trial.evidence[name], are_apart, tuning)
+        charge = _charge(trial.evidence[name], are_apart, movers, tuning)
         if charge is not None:
             charges[name] = charge
     if not charges:
@@ -62,19 +68,29 @@ def accusations(trial: Trial, names: Sequence[str], tuning: GuardTuning) -> tupl
 
 
 def _charge(
-    evidence: Sequence[Evidence], are_apart: Callable[[Place, Place], bool], tuning: GuardTuning
+    evidence: Sequence[Evidence], are_apart: Callable[[Place, Place], bool],
+    movers: Mapping[int, set[str]], tuning: GuardTuning,
 ) -> Charge | None:  # fmt: skip
     clear = [item for item in evidence if item.clear]
     items = places_apart(clear, are_apart, tuning.hotspots)
     if len(items) >= tuning.hotspots:
         return items, f"part of hotspots at {len(items)} places apart"
-    items = moved_in(clear)
+    items = _steady(moved_in(clear), movers)
     if len(items) >= tuning.hotspots:
         return items, "moved into a hotspot what was elsewhere"
     items = returns(clear, tuning)
     if len(items) > tuning.returns:
         return items, f"withdrew from a hotspot and came back {len(items) - 1} times"
     return None
+
+
+def _steady(items: list[Evidence], movers: Mapping[int, set[str]]) -> list[Evidence]:
+    """The last evidence of moving in, and what was before it with nearly the same users. A crowd
+    gathers: others keep coming, and who was first has arrived meanwhile."""
+    if not items:
+        return items
+    now = movers[items[-1].judged]
+    return [item for item in items if len(now & movers[item.judged]) >= _SAME * len(now)]
 
 
 def _accomplice(evidence: Sequence[Evidence], charges: Sequence[Charge]) -> Charge | None:

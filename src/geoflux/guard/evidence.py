@@ -20,7 +20,8 @@ from geoflux.guard.tuning import GuardTuning
 class Evidence:
     """A user's part in the hotspots that were one place in one round: queries of the last rounds
     there, their share of all that the user placed lately, the rate that was normal there, and the
-    share of the partitions that all suspects had. What is not ``clear`` only nearly was a part: it
+    share of the partitions that all suspects had. ``judged`` is the newest hotspot when it was
+    judged: what was judged together has the same. What is not ``clear`` only nearly was a part: it
     counts where others are accused for the same. ``moved`` is whether they were moving in, few
     against many. ``net`` are the user's standing queries as counted, ``low`` the fewest since they
     were last seen in a hotspot."""
@@ -29,6 +30,7 @@ class Evidence:
     kind: str
     donors: tuple[int, ...]
     round: int
+    judged: int
     queries: float
     rate: float
     normal_rate: float
@@ -52,14 +54,14 @@ class Suspect:
     until: int
 
 
-_SHARED = ("hotspots", "kind", "donors", "round", "normal_rate", "share", "place")
+_SHARED = ("hotspots", "kind", "donors", "round", "judged", "normal_rate", "share", "place")
 _OWN = ("queries", "rate", "clear", "moved", "net", "low")
 
 
 def suspects_to_dict(suspects: Mapping[str, Suspect]) -> dict[str, Any]:
     """Plain values, short: what everybody in a hotspot shares is written once.
 
-    >>> one = Evidence((1,), "plan", (0,), 5, 9.0, 0.5, 0.1, 0.2, None, True, False, 9.0, 0.0)
+    >>> one = Evidence((1,), "plan", (0,), 5, 1, 9.0, 0.5, 0.1, 0.2, None, True, False, 9.0, 0.0)
     >>> suspects = {"a": Suspect((one,), 12)}
     >>> suspects_from_dict(suspects_to_dict(suspects)) == suspects
     True
@@ -114,8 +116,8 @@ def places_apart(
 
 
 def moved_in(evidence: Sequence[Evidence]) -> list[Evidence]:
-    """Evidence of moving into hotspots, one of each round."""
-    return list({item.round: item for item in evidence if item.moved}.values())
+    """Evidence of moving into hotspots, one of each time that was judged."""
+    return list({item.judged: item for item in evidence if item.moved}.values())
 
 
 def returns(evidence: Sequence[Evidence], tuning: GuardTuning) -> list[Evidence]:

@@ -197,6 +197,13 @@ class FeatureTable:
             values[:, X11] *= self._tuning.memory
         return result
 
+    def so_far(self) -> Features:
+        """The features as if the round ended now; it goes on."""
+        copy = FeatureTable(self._tuning)
+        copy._users = self._users
+        copy._values, copy._more = self._values.copy(), self._more.copy()
+        return copy.close()
+
     def forget(self, users: Collection[str]) -> None:
         """As if these had never been seen."""
         if users:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from geoflux.guard.blocks import Block, BlockList
 from geoflux.guard.features import FeatureTable
+from geoflux.guard.parts import is_entered
 from geoflux.guard.published import PublishedState, judge_published
 from geoflux.guard.receiver import stamp
 from geoflux.guard.robust import RobustState, judge_robust
@@ -88,13 +89,25 @@ class Guard:
         return hotspot
 
     def is_due(self, now: float) -> bool:
-        """Whether the detection round is to be closed."""
-        return self.rounds.is_due(now, self.tuning.round_seconds)
+        """Whether there is something to judge: the detection round has lasted its time, or users
+        were seen moving into a hotspot that is about to be relieved."""
+        return self.rounds.is_due(now, self.tuning.round_seconds) or self._is_early(now)
+
+    def _is_early(self, now: float) -> bool:
+        """Whether to judge before the round is over; there is no reason to wait while a plan is
+        being chased."""
+        return (
+            self.tuning.mode == "robust" and self.tuning.judge_early
+            and not self.rounds.is_due(now, self.tuning.round_seconds)
+            and self.rounds.current >= self.tuning.warm_up_rounds
+            and any(is_entered(seen, self.tuning) for seen in self._sightings)
+        )  # fmt: skip
 
     def close(self, now: float, next_number: int) -> Verdict:
-        """Judge the round, block who is accused, begin the next one."""
-        round = self.rounds.current
-        features = self._table.close()
+        """Judge the round, block who is accused, begin the next one. Where it is only judged early,
+        the round goes on; its hotspots have been judged then."""
+        round, early = self.rounds.current, self._is_early(now)
+        features = self._table.so_far() if early else self._table.close()
         if self.tuning.mode == "robust":
             verdict, self._robust = judge_robust(
                 features, self._sightings, self._robust, round, self.tuning
@@ -106,10 +119,12 @@ class Guard:
         self.blocks = self.blocks.at(now)
         for accusation in verdict.accused:
             self.blocks = self.blocks.add(self._block(accusation, now))
+        self._sightings = []
         self._forget(self.blocks.blocked)
+        if early:
+            return verdict
         self._table.forget_idle(self._robust.suspects)
         self.rounds = self.rounds.next(now, next_number)
-        self._sightings = []
         self._keys = [known for known in self._keys if known[3] >= round]
         return verdict
 

@@ -66,9 +66,11 @@ def limits(
 
 
 def parts(
-    one: Gathered, row: Mapping[str, int], population: Population, tuning: GuardTuning
+    one: Gathered, row: Mapping[str, int], population: Population, judged: int,
+    tuning: GuardTuning,
 ) -> list[tuple[str, Evidence]]:  # fmt: skip
-    """Who was part of a hotspot, and weakly who nearly was; nobody if nobody was for sure."""
+    """Who was part of a hotspot, and weakly who nearly was; nobody if nobody was for sure.
+    ``judged`` is the newest hotspot that is judged now."""
     seen = one.sighting
     columns = seen.columns
     rate, recent = columns["rate"], columns["recent"]
@@ -86,14 +88,14 @@ def parts(
     moved = np.zeros(len(rate), np.bool_)
     many = min(tuning.crowd_share * population.active, tuning.crowd_users)
     if len(who) < many and recent[who].sum() * 2 >= recent.sum():
-        moved[who] = _moved(seen, who, place, tuning)
+        moved[who] = moving_in(seen, who, place, tuning)
     weak = (recent >= tuning.evidence_floor / 2) & (rate >= limit / 2) & ~known
     return [
         (
             seen.users[i],
             Evidence(
-                one.hotspots, seen.kind, one.donors, seen.round, float(recent[i]), float(rate[i]),
-                usual, share, place, bool(out[i]), bool(moved[i]),
+                one.hotspots, seen.kind, one.donors, seen.round, judged, float(recent[i]),
+                float(rate[i]), usual, share, place, bool(out[i]), bool(moved[i]),
                 float(columns["net"][i]), float(columns["low"][i]),
             ),
         )
@@ -101,7 +103,20 @@ def parts(
     ]  # fmt: skip
 
 
-def _moved(
+def is_entered(seen: Sighting, tuning: GuardTuning) -> bool:
+    """Whether some are moving into a hotspot so that it is worth judging at once: the same as
+    evidence, without what takes the round's features."""
+    of = seen.columns
+    out = (of["recent"] >= tuning.evidence_floor) & (of["rate"] >= tuning.least_rate)
+    who = np.flatnonzero(out & (of["older"] <= tuning.familiar * of["recent"]))
+    few = float(of["recent"][who].sum()) < tuning.least_share * max(seen.total, 1)
+    if seen.kind != "plan" or seen.places is None or few:
+        return False
+    place = place_of(seen.places[who], of["recent"][who])
+    return bool(moving_in(seen, who, place, tuning).any())
+
+
+def moving_in(
     seen: Sighting, who: Rows, place: Place | None, tuning: GuardTuning
 ) -> Flags:  # fmt: skip
     """Who came here with nearly all they do while ending as much elsewhere."""

@@ -94,7 +94,7 @@ def judge_robust(
     places = list(state.places)
     rates = [limits(seen, row, population, tuning)[1] for seen in sightings]
     for one in gathered(sightings, rates, tuning):
-        items = parts(one, row, population, tuning)
+        items = parts(one, row, population, sightings[-1].hotspot, tuning)
         if items and items[0][1].place is not None:
             places.append((round, items[0][1].place))
         for name, item in items:

@@ -60,10 +60,13 @@ class GuardTuning:
     there: a steady load, that no plan has to chase."""
     hotspots: int = 2
     """Robust: hotspots at places apart from each other that a user must be part of."""
-    relocated_rate: float = 0.5
+    relocated_rate: float = 0.4
     """Robust: who moves into a hotspot with this share of their recent queries, ending as many
-    elsewhere, is suspect without waiting for a second place, if it goes on for two rounds and they
-    are no crowd. Above 1 it never happens."""
+    elsewhere, is suspect without waiting for a second place, if it goes on while the plan is
+    changed twice and they are no crowd. Above 1 it never happens."""
+    judge_early: bool = True
+    """Robust: whether to judge as soon as somebody was seen moving in, not only when a round ends:
+    the plan may be changed three times in a round."""
     crowd_share: float = 0.3
     """Robust: a part of the active users as large as this is a crowd."""
     crowd_users: int = 50

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from geoflux.workload.draws import Floats
+from geoflux.workload.draws import Floats, Indices
 from geoflux.workload.requests import Asked, Sample, Standing
 
 
@@ -29,8 +29,11 @@ class Attack:
     queries: int = 100_000
     """What they keep standing, and move about."""
     start: float = 300.0
-    side: float = 0.02
-    """Side of a target as a share of the space's."""
+    side: float = 0.008
+    """Side of a target as a share of the space's: queries around one spot."""
+    looked_at: int = 100
+    """Events of the live stream that the next target is chosen from: where most of them are, but
+    not where the last one was."""
     taking_part: float = 1.0
     """Share of the members that work on one target; below 1 they take turns, drawn anew."""
     joining: float = 0.0
@@ -66,6 +69,11 @@ VARIANTS: Mapping[str, Attack] = {
 """What the tests and the benchmark attack with."""
 
 
+_AROUND, _ELSEWHERE = 0.02, 0.1
+"""As shares of the space's side: how near events are to each other, and how far a target is from
+the last one, at least."""
+
+
 class Attackers:
     """A group that makes hotspots to be chased."""
 
@@ -95,14 +103,12 @@ class Attackers:
         return self._standing.written()
 
     def _preload(self, sample: Sample) -> None:
-        for user in range(self.attack.users):
-            places = sample(self._keep)
-            for x, y in zip(places[0].tolist(), places[1].tolist(), strict=True):
-                self._standing.register(user, x, y)
+        everybody = np.repeat(np.arange(self.attack.users), self._keep)
+        self._standing.register(everybody, *sample(len(everybody)))
 
     def _go_on(self, start: float, sample: Sample) -> None:
         attack = self.attack
-        x, y = (float(values[0]) for values in sample(1))
+        x, y = self._next_target(sample)
         if self._target is None and attack.first is not None:
             x, y = attack.first
         self._target, self._until = (x, y), start + attack.seconds
@@ -114,6 +120,17 @@ class Attackers:
         self._members = np.sort(self._rng.choice(here, some, replace=False))
         self.targets.append((start, x, y))
 
+    def _next_target(self, sample: Sample) -> tuple[float, float]:
+        """The spot of the live stream with most events around it, away from the last target."""
+        at = np.array(sample(self.attack.looked_at))
+        apart = np.abs(at[:, :, None] - at[:, None, :]).max(axis=0)
+        crowded = (apart <= _AROUND).sum(axis=0)
+        if self._target is not None:
+            last = np.abs(at - np.array(self._target)[:, None]).max(axis=0)
+            crowded[last <= _ELSEWHERE] = 0
+        best = int(crowded.argmax())
+        return float(at[0, best]), float(at[1, best])
+
     def _work(self, count: int, sample: Sample) -> None:
         attack, rng = self.attack, self._rng
         assert self._target is not None
@@ -123,12 +140,11 @@ class Attackers:
         if decoy.any():
             xs[decoy], ys[decoy] = sample(int(decoy.sum()))
         xs, ys = (np.clip(values, 0.0, np.nextafter(1.0, 0.0)) for values in (xs, ys))
-        for user, x, y in zip(who.tolist(), xs.tolist(), ys.tolist(), strict=True):
-            if attack.snapshots:
-                self._standing.ask(user, x, y)
-            else:
-                self._standing.register(user, x, y)
-                self._standing.end_oldest(user, self._keep)
+        if attack.snapshots:
+            self._standing.ask(who, xs, ys)
+        else:
+            self._standing.register(who, xs, ys)
+            self._standing.keep(self._keep)
 
 
 @dataclass(frozen=True)
@@ -151,6 +167,9 @@ class Gathering:
     moving: bool = False
     """Whether they had as many queries where they came from, and bring them one by one while they
     arrive: what attackers do, but for being many."""
+    bringing: float | None = None
+    """Seconds that each takes to bring them, one user beginning after another; ``None``: all of
+    them all the time while they arrive."""
 
 
 class Crowd:
@@ -164,7 +183,10 @@ class Crowd:
         self._comes = gathering.start + gathering.arriving * self._rng.random(gathering.users)
         self._renews = self._comes + gathering.refresh
         self._home = gathering.moving
+        self._begins = np.full(gathering.users, gathering.start)
         if gathering.moving:
+            if gathering.bringing is not None:
+                self._begins = self._comes.copy()
             self._comes[:] = np.inf
 
     def step(self, start: float, seconds: float, sample: Sample) -> Asked:
@@ -172,38 +194,35 @@ class Crowd:
         g, end = self.gathering, start + seconds
         if self._home:
             self._home = False
-            for user in range(g.users):
-                for x, y in zip(*(at.tolist() for at in sample(g.queries)), strict=True):
-                    self._standing.register(user, x, y)
-        if g.moving and g.start <= start < g.start + g.arriving:
-            each = g.queries * seconds / g.arriving
-            for user in np.repeat(np.arange(g.users), self._rng.poisson(each, g.users)).tolist():
-                self._place(user, 1)
-                self._standing.end_oldest(user, g.queries)
-        for user in _within(self._comes, start, end):
-            self._place(user, g.queries)
-        for user in _within(self._comes + g.staying, start, end):
+            everybody = np.repeat(np.arange(g.users), g.queries)
+            self._standing.register(everybody, *sample(len(everybody)))
+        if g.moving:
+            lasts = g.arriving if g.bringing is None else g.bringing
+            busy = (self._begins <= start) & (start < self._begins + lasts)
+            each = self._rng.poisson(g.queries * seconds / lasts * busy)
+            self._place(np.repeat(np.arange(g.users), each))
+            self._standing.keep(g.queries)
+        self._place(np.repeat(_within(self._comes, start, end), g.queries))
+        for user in _within(self._comes + g.staying, start, end).tolist():
             self._leave(user)
             self._renews[user] = np.inf
         if g.refresh:
-            for user in _within(self._renews, start, end):
+            for user in _within(self._renews, start, end).tolist():
                 self._leave(user)
-                self._place(user, g.queries)
+                self._place(np.repeat(user, g.queries))
                 self._renews[user] += g.refresh
         return self._standing.written()
 
-    def _place(self, user: int, count: int) -> None:
+    def _place(self, who: Indices) -> None:
         g = self.gathering
-        places = self._rng.normal(g.at, g.spread, (count, 2))
-        for x, y in np.clip(places, 0.0, np.nextafter(1.0, 0.0)).tolist():
-            self._standing.register(user, x, y)
+        places = self._rng.normal(g.at, g.spread, (len(who), 2))
+        x, y = np.clip(places, 0.0, np.nextafter(1.0, 0.0)).T
+        self._standing.register(who, x, y)
 
     def _leave(self, user: int) -> None:
-        for _ in range(self._standing.held(user)):
-            self._standing.end_oldest(user)
+        self._standing.end_oldest(user, self._standing.held(user))
 
 
-def _within(moments: Floats, start: float, end: float) -> list[int]:
+def _within(moments: Floats, start: float, end: float) -> Indices:
     """Whose moment lies in a span."""
-    due: list[int] = np.flatnonzero((moments >= start) & (moments < end)).tolist()
-    return due
+    return np.flatnonzero((moments >= start) & (moments < end))

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -68,43 +68,90 @@ class Population(Protocol):
 
 
 class Standing:
-    """The queries that users have standing, oldest first; writes the requests of a step."""
+    """The queries that users have standing, oldest first; writes the requests of a step. What a
+    user ends in a step they had at its beginning, or registered before in it."""
 
     def __init__(self, names: Sequence[str], population: int) -> None:
         self.names = tuple(names)
-        self._held: list[deque[int]] = [deque() for _ in names]
+        self._held: list[deque[Indices]] = [deque() for _ in names]
+        self._count = np.zeros(len(self.names), np.int64)
         self._next = population * _KEYS
-        self._rows: list[tuple[int, int, int, float, float]] = []
+        self._parts: list[Asked] = []
 
     def held(self, user: int) -> int:
         """How many queries a user has."""
-        return len(self._held[user])
+        return int(self._count[user])
 
-    def register(self, user: int, x: float, y: float) -> None:
-        """A user registers a query."""
-        self._held[user].append(self._next)
-        self._rows.append((REGISTER, user, self._next, x, y))
-        self._next += 1
+    def register(self, user: Any, x: Any, y: Any) -> None:
+        """Users register queries, one each."""
+        who = np.atleast_1d(np.asarray(user, np.int64))
+        keys = self._write(REGISTER, who, x, y)
+        order = np.argsort(who, kind="stable")
+        of = who[order]
+        for start, stop in _runs(of):
+            self._held[of[start]].append(keys[order[start:stop]])
+        self._count += np.bincount(who, minlength=len(self.names))
 
-    def ask(self, user: int, x: float, y: float) -> None:
-        """A user asks once."""
-        self._rows.append((SNAPSHOT, user, self._next, x, y))
-        self._next += 1
+    def ask(self, user: Any, x: Any, y: Any) -> None:
+        """Users ask once."""
+        self._write(SNAPSHOT, np.atleast_1d(np.asarray(user, np.int64)), x, y)
 
-    def end_oldest(self, user: int, keep: int = 0) -> None:
-        """A user terminates the oldest query, if there are more than ``keep``."""
-        if len(self._held[user]) > keep:
-            self._rows.append((TERMINATE, user, self._held[user].popleft(), 0.0, 0.0))
+    def keep(self, most: Any) -> None:
+        """Everybody terminates their oldest queries until they have no more than ``most``, a number
+        or one of each user."""
+        surplus = np.maximum(self._count - most, 0)
+        for user in np.flatnonzero(surplus).tolist():
+            self.end_oldest(user, int(surplus[user]))
+
+    def end_oldest(self, user: int, count: int = 1) -> None:
+        """A user terminates so many of their oldest queries, as far as they have any."""
+        count = min(count, self.held(user))
+        self._count[user] -= count
+        held, ended = self._held[user], []
+        while count:
+            first = held.popleft()
+            if len(first) > count:
+                held.appendleft(first[count:])
+                first = first[:count]
+            ended.append(first)
+            count -= len(first)
+        if ended:
+            keys = np.concatenate(ended)
+            none = np.zeros(len(keys))
+            who = np.full(len(keys), user, np.int64)
+            self._parts.append(Asked(self.names, _ops(TERMINATE, keys), who, keys, none, none))
 
     def written(self) -> Asked:
         """The requests since the last call."""
-        rows, self._rows = self._rows, []
-        table = np.array(rows, np.float64).reshape(-1, 5)
-        keys = np.array([row[2] for row in rows], np.int64)
+        parts, self._parts = self._parts, []
+        if not parts:
+            none = np.zeros(0)
+            parts = [
+                Asked(self.names, _ops(0, none), none.astype(int), none.astype(int), none, none)
+            ]
+        columns = ("op", "user", "key", "x", "y")
         return Asked(
-            self.names, table[:, 0].astype(np.uint8), table[:, 1].astype(np.int64), keys,
-            table[:, 3], table[:, 4],
-        )  # fmt: skip
+            self.names, *(np.concatenate([getattr(p, name) for p in parts]) for name in columns)
+        )
+
+    def _write(self, op: int, who: Indices, x: Any, y: Any) -> Indices:
+        keys = self._next + np.arange(len(who))
+        self._next += len(who)
+        at = (np.atleast_1d(np.asarray(values, np.float64)) for values in (x, y))
+        self._parts.append(Asked(self.names, _ops(op, keys), who, keys, *at))
+        return keys
+
+
+def _ops(op: int, like: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    return np.full(len(like), op, np.uint8)
+
+
+def _runs(values: Indices) -> list[tuple[int, int]]:
+    """Start and end of each run of equal values."""
+    if not len(values):
+        return []
+    starts = np.flatnonzero(np.diff(values, prepend=values[0] - 1))
+    return list(zip(starts.tolist(), [*starts[1:].tolist(), len(values)], strict=True))
 
 
 class NormalUsers:
@@ -129,7 +176,6 @@ class NormalUsers:
         count += 0 if self._begun else self._queries
         self._begun = True
         who = self._rng.choice(len(self._shares), count, p=self._shares)
-        for user, x, y in zip(who.tolist(), *(v.tolist() for v in sample(count)), strict=True):
-            self._standing.register(user, x, y)
-            self._standing.end_oldest(user, int(self._keep[user]))
+        self._standing.register(who, *sample(count))
+        self._standing.keep(self._keep)
         return self._standing.written()
