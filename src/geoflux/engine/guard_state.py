@@ -25,11 +25,11 @@ from geoflux.operators.deltas import read_owners
 from geoflux.sections import GuardConfig
 from geoflux.settings import seconds
 from geoflux.spatial.grid import Grid
-from geoflux.state.segments import Segment, read_segment, unique_name, write_segment
+from geoflux.state.segments import read_segment, unique_name, write_segment
 from geoflux.state.store import Store
 
 _IN_FORCE = "guard/blocked"
-_REST = "@rest"
+_REST, _SENSED = "@rest", "summaries"
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Entry:
     def sense(self, guard: Guard, store: Store) -> None:
         """What the sensors found."""
         if self.sensed is not None:
-            sense_all(guard, _plain(read_segment(store, self.sensed)))
+            sense_all(guard, read_segment(store, self.sensed).columns[_SENSED].to_pylist())
 
     def files(self) -> set[str]:
         """The files that it refers to."""
@@ -116,29 +116,23 @@ def written(store: Store, guard: Guard) -> str:
         key: pa.array(column, pa.string()) if key == "users" else np.array(column, float).ravel()
         for key, column in table.items()
     }
-    write_segment(store, name, arrays | _as_bytes(values), {"kind": "guard"})
+    arrays[_REST] = np.frombuffer(json.dumps(values).encode(), np.uint8)
+    write_segment(store, name, arrays, {"kind": "guard"})
     return name
 
 
-def sense_all(guard: Guard, summaries: Sequence[Mapping[str, Any]]) -> None:
-    """Hand over what sensors told, as plain values."""
+def sense_all(guard: Guard, summaries: Sequence[str]) -> None:
+    """Hand over what sensors told, as JSON."""
     for summary in summaries:
-        guard.sense(Summary.from_dict(summary))
+        guard.sense(Summary.from_dict(json.loads(summary)))
 
 
-def sensed_written(store: Store, summaries: list[Mapping[str, Any]]) -> str:
+def sensed_written(store: Store, summaries: Sequence[str]) -> str:
     """Write down what sensors told; returns its name."""
     name = unique_name("state", "guard-sensed")
-    write_segment(store, name, _as_bytes(summaries), {"kind": "guard-sensed"})
+    texts = pa.array(summaries, pa.large_string())
+    write_segment(store, name, {_SENSED: texts}, {"kind": "guard-sensed"})
     return name
-
-
-def _as_bytes(values: Any) -> dict[str, Any]:
-    return {_REST: np.frombuffer(json.dumps(values).encode(), np.uint8)}
-
-
-def _plain(segment: Segment) -> Any:
-    return json.loads(segment.array(_REST).tobytes())
 
 
 def _read(store: Store, name: str) -> dict[str, Any]:
@@ -148,7 +142,7 @@ def _read(store: Store, name: str) -> dict[str, Any]:
         for key in segment.columns
         if key != _REST
     }
-    return {**_plain(segment), "table": table}
+    return {**json.loads(segment.array(_REST).tobytes()), "table": table}
 
 
 def names_kept(store: Store, names: frozenset[str]) -> str | None:

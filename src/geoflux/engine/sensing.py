@@ -6,7 +6,7 @@ it is asked for, and where queries have no users there is nothing to tell.
 
 from __future__ import annotations
 
-from typing import Any
+import json
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +22,8 @@ _WANTED = ["user", "number", "x0", "y0", "x1", "y1"]
 
 def sensed(
     state: PartitionState, grid: Grid, rounds: Rounds, donor: int, occasion: int
-) -> dict[str, Any] | None:  # fmt: skip
-    """The summary of a partition as plain values; ``None`` where nobody is known."""
+) -> str | None:  # fmt: skip
+    """The summary of a partition as JSON; ``None`` where nobody is known."""
     parts = []
     for matcher, alive in state.matchers:
         rows = matcher.layer.rows.select(_WANTED)
@@ -39,4 +39,5 @@ def sensed(
     )  # fmt: skip
     p = state.partition
     box = (float(p.col0), float(p.row0), float(p.col1), float(p.row1))
-    return sense(found, donor, occasion, box=box, round=rounds.current).to_dict()
+    summary = sense(found, donor, occasion, box=box, round=rounds.current)
+    return json.dumps(summary.to_dict(), separators=(",", ":"))

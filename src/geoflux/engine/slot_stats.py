@@ -68,7 +68,7 @@ class StatReport:
     work: float = 0.0
     """Of this epoch."""
     seconds: float = 0.0
-    sensed: dict[str, Any] | None = None
+    sensed: str | None = None
     sense_seconds: float = 0.0
 
 

@@ -152,8 +152,9 @@ class SlotReport:
     work: float = 0.0
     """What its events cost, in comparisons with boxes."""
     stat_seconds: float = 0.0
-    sensed: Mapping[str, Any] | None = None
-    """Who is behind its costliest partition, if it was asked and Guard wants to know."""
+    sensed: str | None = None
+    """Who is behind its costliest partition, if it was asked and Guard wants to know, as JSON: it
+    may be long, and only Guard reads it."""
     sense_seconds: float = 0.0
     """Of those for statistics, what the sensor took."""
 
