@@ -20,7 +20,7 @@ from watched_run import crash_before_the_manifest
 from geoflux.engine.epochs import Manifest
 from guarded_run import ATTACKERS, GUARD, Run, Story, blocks, play, quarantined, started
 
-EAGER = GUARD | {"round": "2s", "warm_up_rounds": 1}
+EAGER = GUARD | {"round": "3s", "warm_up_rounds": 1}
 MALICIOUS = {f"attacker-{k}" for k in range(ATTACKERS)}
 
 

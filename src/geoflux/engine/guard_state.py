@@ -55,10 +55,12 @@ class Entry:
         at: Any = None
         if self.delta is not None:
             came, ended = read_owners(store, self.delta)
-            both = pa.concat_tables([came, ended]).combine_chunks()
-            if both.column("user").null_count < len(both):
+            both = [*came.column("user").chunks, *ended.column("user").chunks]
+            if any(part.null_count < len(part) for part in both):
                 op = np.repeat(np.array([REGISTER, TERMINATE], np.uint8), (len(came), len(ended)))
-                users, at = both.column("user"), queries.middles(both, grid)
+                users = pa.chunked_array(both, pa.string())
+                # Where queries were placed is told by the sensors.
+                at = [np.append(np.zeros(len(came)), v) for v in queries.middles(ended, grid)]
         guard.receive(op, users, self.now, self.next_number, at)
 
     def sense(self, guard: Guard, store: Store) -> None:
