@@ -25,6 +25,9 @@ from geoflux.state.epoch_log import EpochLog
 from geoflux.state.store import Store
 from guarded_run import GUARD, Run, Story, box, play, quarantined, register, started
 
+WORLD = {"type": "rectangle", "west": -180, "south": -90, "east": 180, "north": 90}
+"""What a query has that must show in the results."""
+
 
 def begun(folder: Path, guard: dict[str, Any] | None = None, epochs: int = 6, **more: Any) -> tuple[Run, Story]:  # fmt: skip
     """A run of few epochs in which nobody attacks."""
@@ -62,6 +65,7 @@ def test_a_blocked_user_is_refused_with_a_reason_and_may_still_terminate(tmp_pat
         {"op": "terminate", "id": mine[-1]["id"]},
         register("user-3", "refused", box(story.dice, 0)),
         {"op": "terminate", "id": "refused"},
+        register("user-3", "everywhere", WORLD),
     ]
     manifests = play(run, story, range(2, 6))
     rows = quarantined(tmp_path)
@@ -89,6 +93,7 @@ def test_a_blocked_user_is_refused_with_a_reason_and_may_still_terminate(tmp_pat
 def test_what_they_had_is_removed_at_once_exactly_once(tmp_path: Path) -> None:
     run, story = begun(tmp_path, GUARD | {"placed": "remove"})
     story.batches[0].append(register(None, "nobody's", box(story.dice, 0)))
+    story.batches[1].append(register("user-3", "everywhere", WORLD))
     play(run, story, range(2))
     order(run, "block", "user-3")
     before = users(run)

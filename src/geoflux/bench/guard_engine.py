@@ -29,14 +29,16 @@ class Sizes:
     requests: int = 3_000
     """Of an epoch; half of them are terminations."""
     slots: int = 22
-    epochs: int = 48
-    """Four detection rounds."""
+    epochs: int = 36
+    """Six detection rounds."""
 
 
 FULL = Sizes()
-QUICK = Sizes(queries=200_000, events=60_000, epochs=24)
-_WARM = 6
-"""Epochs that are not counted: queries come, kernels are compiled."""
+QUICK = Sizes(queries=200_000, events=60_000, epochs=18)
+_ROUND = 6
+"""Epochs of a detection round; half of what is usual, so that more of them are measured."""
+_WARM = 6 * _ROUND
+"""Epochs that are not counted: the queries of the start are new for five rounds."""
 
 
 def guard_share(sizes: Sizes = FULL) -> dict[str, float]:
@@ -93,14 +95,15 @@ def _config(sizes: Sizes) -> Config:
     """Hotspots come and go, so that the plan is changed and sensors are asked."""
     whole = (_WARM + sizes.epochs) * EPOCH_SECONDS
     spots = [
-        {"at": [0.1 + 0.2 * k, 0.3 + 0.1 * k], "start": 0.1 + 0.2 * k, "stop": 0.3 + 0.2 * k,
+        {"at": [0.1 + 0.2 * k, 0.3 + 0.1 * k], "start": 0.5 + 0.1 * k, "stop": 0.65 + 0.1 * k,
          "peak": 0.4, "intensity": "step", "queries": sizes.queries // 50}
         for k in range(4)
     ]  # fmt: skip
     return Config.from_dict(
         {
             "engine": {"slots": sizes.slots, "balance": "swarm"}, "swarm": {"round": "15s"},
-            "output": {"matches": "counts"}, "guard": {"enabled": True},
+            "output": {"matches": "counts"},
+            "guard": {"enabled": True, "round": f"{_ROUND * EPOCH_SECONDS:.0f}s"},
             "run": {"mode": "drain", "duration": f"{whole:.0f}s"},
             "simulate": {
                 "rate": round(sizes.events / EPOCH_SECONDS), "queries": sizes.queries,

@@ -22,6 +22,7 @@ from geoflux.operators import queries
 from geoflux.operators.pubsub import PartitionState
 from geoflux.spatial.grid import Grid
 
+_BOX = ["x0", "y0", "x1", "y1"]
 Codes = npt.NDArray[Any]
 
 
@@ -45,7 +46,7 @@ def sensed(
         kept = (
             np.arange(first, len(rows)) if alive is None else first + np.flatnonzero(alive[first:])
         )
-        at = queries.middles(rows.take(pa.array(kept)), grid)
+        at = queries.middles(rows.select(_BOX).take(pa.array(kept)), grid)
         recent.append((mine[kept].astype(np.int64), rounds.of(numbers[kept]), *at))
         start += len(rows)
     found = Found(names, *(np.concatenate(parts) for parts in zip(*recent, strict=True)))

@@ -156,10 +156,10 @@ def middles(rows: pa.Table, grid: Grid) -> tuple[FloatArray, FloatArray]:
     reaches out of the space, of what is inside."""
     space = grid.space
     x0, y0, x1, y1 = (numeric(rows, name) for name in ("x0", "y0", "x1", "y1"))
-    wraps = x0 > x1
-    inside = (np.maximum(x0, space.west) + np.minimum(x1, space.east)) / 2
-    x = np.where(wraps, (x0 + x1) / 2 + 180, inside)
-    x = np.where(wraps & (x > 180), x - 360, x)
+    x = (np.maximum(x0, space.west) + np.minimum(x1, space.east)) / 2
     y = (np.maximum(y0, space.south) + np.minimum(y1, space.north)) / 2
-    column, row = (x - space.west) / grid.cell_width, (y - space.south) / grid.cell_height
-    return np.clip(column, 0.0, grid.columns), np.clip(row, 0.0, grid.rows)
+    wraps = np.flatnonzero(x0 > x1)
+    if wraps.size:
+        over = (x0[wraps] + x1[wraps]) / 2 + 180
+        x[wraps] = np.clip(np.where(over > 180, over - 360, over), space.west, space.east)
+    return (x - space.west) / grid.cell_width, (y - space.south) / grid.cell_height
