@@ -249,13 +249,13 @@ def test_the_settings_reach_the_detector() -> None:
     given = {"mode": "published", "round": "2 minutes", "block": "1 hour", "factor": 5.0, "spread": 0.1,
              "removal_rounds": [2, 3], "seed": 9, "observe_only": True, "evidence_floor": 3.0,
              "least_rate": 0.2, "least_share": 0.3, "crowd_users": 7, "crowd_share": 0.6,
-             "least_users": 8, "warm_up_rounds": 1}  # fmt: skip
+             "least_users": 8, "warm_up_rounds": 1, "relocated_rate": 1.5}  # fmt: skip
     grid = Grid(Space("planar", 0.0, 0.0, 1.0, 1.0), 400, 200)
     tuning = tuning_of(Config.from_dict({"guard": given}).guard, grid)
     assert tuning == GuardTuning(
         "published", True, 120.0, 5.0, 0.1, (2, 3), seed=9, block_seconds=3600.0, evidence_floor=3.0,
         least_rate=0.2, least_share=0.3, crowd_users=7, crowd_share=0.6, least_users=8,
-        warm_up_rounds=1, least_place=4.0,
+        warm_up_rounds=1, least_place=4.0, relocated_rate=1.5,
     )  # fmt: skip
     usual = tuning_of(Config().guard, Grid(grid.space, 1000, 1000))
     assert usual == GuardTuning()

@@ -171,7 +171,8 @@ def tuning_of(config: GuardConfig, grid: Grid) -> GuardTuning:
         config.observe_only, seconds(config.round), config.factor, config.spread, (low, high),
         seed=config.seed, block_seconds=seconds(config.block) if config.block else None,
         evidence_floor=config.evidence_floor, least_rate=config.least_rate,
-        least_share=config.least_share, crowd_share=config.crowd_share,
+        least_share=config.least_share, relocated_rate=config.relocated_rate,
+        crowd_share=config.crowd_share,
         crowd_users=config.crowd_users, least_users=config.least_users,
         warm_up_rounds=config.warm_up_rounds, least_place=max(grid.columns, grid.rows) / 100,
     )  # fmt: skip
