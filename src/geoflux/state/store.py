@@ -23,7 +23,7 @@ import pyarrow.fs as pafs
 from geoflux.errors import StateError
 from geoflux.state.seal import MARK, Seal, SealedOutput
 
-PRIVATE = ("state/", "epochs/", "plans/")
+PRIVATE = ("state/", "epochs/", "plans/", "guard/")
 """Folders of what a run keeps for itself; the others hold what the user asked for."""
 
 
