@@ -32,6 +32,7 @@ from geoflux.guard import Found, Guard, GuardTuning, Verdict, sense
 from geoflux.plan import GridPlan, Partition
 from geoflux.plan.changes import Merge
 from geoflux.stats import TrioStat
+from geoflux.workload.attackers import Attackers
 from geoflux.workload.requests import Asked, Population
 
 EPOCH_SECONDS = 5.0
@@ -44,15 +45,15 @@ _MADE = 0.5
 
 @dataclass
 class Cluster:
-    """Runs epochs; ``hostile`` are names of attackers, for the record only, and ``targets`` tells
-    where they aim. With ``restarts`` Guard goes through JSON after each epoch."""
+    """Runs epochs. ``attackers``, one of the populations, is for the record only: who really was
+    behind a hotspot. With ``restarts`` Guard goes through JSON after each epoch."""
 
     populations: Sequence[Population]
     guard_tuning: GuardTuning | None
     seed: int = 1
     size: Size = field(default_factory=Size)
     costs: Costs = field(default_factory=Costs)
-    attackers: Any = None
+    attackers: Attackers | None = None
     restarts: bool = False
 
     def __post_init__(self) -> None:
