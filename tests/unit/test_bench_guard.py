@@ -98,6 +98,13 @@ def test_what_is_refused_is_not_there_and_its_end_is_nothing() -> None:
     assert not store.per_cell.any()
 
 
+def test_an_end_that_is_refused_changes_nothing() -> None:
+    store = QueryStore(10)
+    store.take(asked([(REGISTER, 0, 0, 0.5, 0.5)], ("a",)), np.zeros(1, np.bool_))
+    store.take(asked([(TERMINATE, 0, 0, 0.0, 0.0)], ("a",)), np.ones(1, np.bool_))
+    assert store.per_cell.sum() == 1
+
+
 def test_an_end_in_the_batch_of_its_registration_is_where_that_is() -> None:
     store = QueryStore(10)
     both = asked([(REGISTER, 0, 5, 0.25, 0.75), (TERMINATE, 0, 5, 0.0, 0.0)], ("a",))

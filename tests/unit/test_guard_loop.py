@@ -56,6 +56,8 @@ def test_an_attack_keeps_the_plan_changing_and_guard_ends_that() -> None:
     assert set(run.blocked()) == set(attackers.names)
     assert max(run.blocked().values()) <= 300.0 + 2 * 60.0
     assert run.refused > 0
+    theirs = np.isin(run.store.user, run.store.codes(attackers.names)) & run.store.alive
+    assert theirs.sum() == round(100_000 * SCALE)  # what they had placed stays
     assert run.changes < bare.changes
     since = round(6 * 60 / 5)
     carried, unguarded = (

@@ -129,7 +129,8 @@ class Cluster:
             users = pa.DictionaryArray.from_arrays(asked.user, list(asked.names))
             at = self.store.located(asked)
             refused = self.guard.receive(asked.op, users, self.now, self.store.number, at)
-        self.refused += int(refused.sum())
+            self.refused += int(refused.sum())
+            refused |= self._silent(asked)
         came, went, once = self.store.take(asked, refused)
         if self.epoch == 0:
             return  # what is there at the start has been there before
@@ -139,6 +140,13 @@ class Cluster:
         if len(once):
             kept = self._offered * self.costs.retained * self.world.density()
             self._other += self.costs.check * kept * np.bincount(once, minlength=cells)
+
+    def _silent(self, asked: Asked) -> npt.NDArray[np.bool_]:
+        """Requests of blocked users, whatever they are: who is refused ends nothing either, so that
+        what they had placed stays."""
+        assert self.guard is not None
+        blocked = self.guard.blocks.blocked
+        return np.array([name in blocked for name in asked.names], np.bool_)[asked.user]
 
     def _process(self) -> Floats:
         """The work of an epoch by slot; notes what the cluster could have carried."""
