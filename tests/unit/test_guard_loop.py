@@ -56,14 +56,22 @@ def test_an_attack_keeps_the_plan_changing_and_guard_ends_that() -> None:
     assert set(run.blocked()) == set(attackers.names)
     assert max(run.blocked().values()) <= 300.0 + 2 * 60.0
     assert run.refused > 0
-    theirs = np.isin(run.store.user, run.store.codes(attackers.names)) & run.store.alive
-    assert theirs.sum() == round(100_000 * SCALE)  # what they had placed stays
     assert run.changes < bare.changes
     since = round(6 * 60 / 5)
     carried, unguarded = (
         np.mean([one.capability for one in some.carried[since:]]) for some in (run, bare)
     )
     assert carried > 1.3 * unguarded
+
+
+@pytest.mark.parametrize(("stays", "left"), [(True, 10_000), (False, 0)])
+def test_what_blocked_users_had_placed_expires_or_stays(stays: bool, left: int) -> None:
+    attackers = Attackers(Attack(rate=1200.0).scaled(SCALE), 2)
+    run = cluster([normal_users(2), attackers], 2, GUARD, attackers)
+    run.stays = stays
+    run.run(MINUTES)
+    theirs = np.isin(run.store.user, run.store.codes(attackers.names)) & run.store.alive
+    assert theirs.sum() == left
 
 
 @pytest.mark.parametrize("users", [1, 10, 40])

@@ -55,6 +55,9 @@ class Cluster:
     costs: Costs = field(default_factory=Costs)
     attackers: Attackers | None = None
     restarts: bool = False
+    stays: bool = False
+    """Whether what blocked users had placed stays for good; otherwise it expires when they would
+    have ended it."""
 
     def __post_init__(self) -> None:
         size = self.size
@@ -130,7 +133,8 @@ class Cluster:
             at = self.store.located(asked)
             refused = self.guard.receive(asked.op, users, self.now, self.store.number, at)
             self.refused += int(refused.sum())
-            refused |= self._silent(asked)
+            if self.stays:
+                refused |= self._of_blocked(asked)
         came, went, once = self.store.take(asked, refused)
         if self.epoch == 0:
             return  # what is there at the start has been there before
@@ -141,9 +145,8 @@ class Cluster:
             kept = self._offered * self.costs.retained * self.world.density()
             self._other += self.costs.check * kept * np.bincount(once, minlength=cells)
 
-    def _silent(self, asked: Asked) -> npt.NDArray[np.bool_]:
-        """Requests of blocked users, whatever they are: who is refused ends nothing either, so that
-        what they had placed stays."""
+    def _of_blocked(self, asked: Asked) -> npt.NDArray[np.bool_]:
+        """Requests of blocked users, whatever they are."""
         assert self.guard is not None
         blocked = self.guard.blocks.blocked
         return np.array([name in blocked for name in asked.names], np.bool_)[asked.user]
