@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
-from geoflux.bench import guard
+from geoflux.bench import guard, guard_variants
+from geoflux.bench.figures import FOLDER
+from geoflux.bench.guard_bench import Sizes
 from geoflux.bench.guard_runs import (
+    CROWDS,
     Outcome,
     Scale,
     Scene,
@@ -15,8 +22,9 @@ from geoflux.bench.guard_runs import (
     recovery_minutes,
     run_scene,
 )
-from geoflux.bench.guard_slots import Carried, Costs
+from geoflux.bench.guard_slots import Carried, Costs, Size
 from geoflux.bench.guard_store import QueryStore
+from geoflux.cli.main import app
 from geoflux.errors import ConfigError
 from geoflux.workload.attackers import Attack
 from geoflux.workload.requests import REGISTER, SNAPSHOT, TERMINATE, Asked
@@ -90,6 +98,13 @@ def test_what_is_refused_is_not_there_and_its_end_is_nothing() -> None:
     assert not store.per_cell.any()
 
 
+def test_an_end_that_is_refused_changes_nothing() -> None:
+    store = QueryStore(10)
+    store.take(asked([(REGISTER, 0, 0, 0.5, 0.5)], ("a",)), np.zeros(1, np.bool_))
+    store.take(asked([(TERMINATE, 0, 0, 0.0, 0.0)], ("a",)), np.ones(1, np.bool_))
+    assert store.per_cell.sum() == 1
+
+
 def test_an_end_in_the_batch_of_its_registration_is_where_that_is() -> None:
     store = QueryStore(10)
     both = asked([(REGISTER, 0, 5, 0.25, 0.75), (TERMINATE, 0, 5, 0.0, 0.0)], ("a",))
@@ -108,6 +123,22 @@ def test_a_run_tells_who_made_hotspots_and_who_was_blocked() -> None:
     calm = run_scene(Scene(), "robust", 1, Scale(0.1, 6.0, settling=1.0))
     assert (calm.made, calm.blocked, calm.wrongly) == (0, 0, ())
     assert len(calm.throughput) == 6
+
+
+def test_every_figure_is_there_and_drawn(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:  # fmt: skip
+    scale = Scale(0.04, 7.0, 0.0, Size(side=100))
+    tiny = Sizes(scale, (1,), (1,), (600,), (10,), ("rotating",))
+    monkeypatch.setattr(guard, "QUICK", tiny)
+    monkeypatch.setattr(guard_variants, "CROWDS", {"quiet_night": CROWDS["quiet_night"]})
+    monkeypatch.chdir(tmp_path)
+    ended = CliRunner().invoke(app, ["bench", "guard", "--quick", "--json"])
+    result = json.loads(ended.stdout.splitlines()[-1])
+    assert set(guard.BARS) - {"unguarded_throughput_1200"} <= set(result)
+    assert result["false_positives"] == result["innocent_crowds_blocked"] == 0
+    drawn = {path.stem for path in (tmp_path / FOLDER).iterdir()}
+    assert drawn == {f"figure-6-{number}" for number in (16, 18, 19, 20, 21, 22, 23)}
 
 
 def test_unknown_parts_are_named() -> None:

@@ -64,6 +64,16 @@ def test_an_attack_keeps_the_plan_changing_and_guard_ends_that() -> None:
     assert carried > 1.3 * unguarded
 
 
+@pytest.mark.parametrize(("stays", "left"), [(True, 10_000), (False, 0)])
+def test_what_blocked_users_had_placed_expires_or_stays(stays: bool, left: int) -> None:
+    attackers = Attackers(Attack(rate=1200.0).scaled(SCALE), 2)
+    run = cluster([normal_users(2), attackers], 2, GUARD, attackers)
+    run.stays = stays
+    run.run(MINUTES)
+    theirs = np.isin(run.store.user, run.store.codes(attackers.names)) & run.store.alive
+    assert theirs.sum() == left
+
+
 @pytest.mark.parametrize("users", [1, 10, 40])
 def test_groups_of_any_size_are_blocked_and_nobody_else(users: int) -> None:
     run, attackers = attacked(Attack(users=users), 1, GUARD)

@@ -32,6 +32,7 @@ from geoflux.guard import Found, Guard, GuardTuning, Verdict, sense
 from geoflux.plan import GridPlan, Partition
 from geoflux.plan.changes import Merge
 from geoflux.stats import TrioStat
+from geoflux.workload.attackers import Attackers
 from geoflux.workload.requests import Asked, Population
 
 EPOCH_SECONDS = 5.0
@@ -44,16 +45,19 @@ _MADE = 0.5
 
 @dataclass
 class Cluster:
-    """Runs epochs; ``hostile`` are names of attackers, for the record only, and ``targets`` tells
-    where they aim. With ``restarts`` Guard goes through JSON after each epoch."""
+    """Runs epochs. ``attackers``, one of the populations, is for the record only: who really was
+    behind a hotspot. With ``restarts`` Guard goes through JSON after each epoch."""
 
     populations: Sequence[Population]
     guard_tuning: GuardTuning | None
     seed: int = 1
     size: Size = field(default_factory=Size)
     costs: Costs = field(default_factory=Costs)
-    attackers: Any = None
+    attackers: Attackers | None = None
     restarts: bool = False
+    stays: bool = False
+    """Whether what blocked users had placed stays for good; otherwise it expires when they would
+    have ended it."""
 
     def __post_init__(self) -> None:
         size = self.size
@@ -128,7 +132,9 @@ class Cluster:
             users = pa.DictionaryArray.from_arrays(asked.user, list(asked.names))
             at = self.store.located(asked)
             refused = self.guard.receive(asked.op, users, self.now, self.store.number, at)
-        self.refused += int(refused.sum())
+            self.refused += int(refused.sum())
+            if self.stays:
+                refused |= self._of_blocked(asked)
         came, went, once = self.store.take(asked, refused)
         if self.epoch == 0:
             return  # what is there at the start has been there before
@@ -138,6 +144,12 @@ class Cluster:
         if len(once):
             kept = self._offered * self.costs.retained * self.world.density()
             self._other += self.costs.check * kept * np.bincount(once, minlength=cells)
+
+    def _of_blocked(self, asked: Asked) -> npt.NDArray[np.bool_]:
+        """Requests of blocked users, whatever they are."""
+        assert self.guard is not None
+        blocked = self.guard.blocks.blocked
+        return np.array([name in blocked for name in asked.names], np.bool_)[asked.user]
 
     def _process(self) -> Floats:
         """The work of an epoch by slot; notes what the cluster could have carried."""

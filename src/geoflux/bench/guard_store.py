@@ -81,7 +81,7 @@ class QueryStore:
         self.alive[rows] = True
         self._know(asked.key[new], rows)
         came = self.cells(at[:, new])
-        ended = self.rows_of(asked.key[asked.op == TERMINATE])
+        ended = self.rows_of(asked.key[(asked.op == TERMINATE) & ~refused])
         ended = ended[ended >= 0]
         ended = ended[self.alive[ended]]
         self.alive[ended] = False

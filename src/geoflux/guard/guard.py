@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from geoflux.guard.blocks import Block, BlockList
 from geoflux.guard.features import FeatureTable
+from geoflux.guard.gathering import Gathered, gathered
 from geoflux.guard.parts import is_entered
 from geoflux.guard.published import PublishedState, judge_published
 from geoflux.guard.receiver import stamp
@@ -100,8 +101,13 @@ class Guard:
             self.tuning.mode == "robust" and self.tuning.judge_early
             and not self.rounds.is_due(now, self.tuning.round_seconds)
             and self.rounds.current >= self.tuning.warm_up_rounds
-            and any(is_entered(seen, self.tuning) for seen in self._sightings)
+            and any(is_entered(one.sighting, self.tuning) for one in self._gathered())
         )  # fmt: skip
+
+    def _gathered(self) -> list[Gathered]:
+        """The hotspots of the round so far, pieces put together."""
+        limits = [self.tuning.least_rate] * len(self._sightings)
+        return gathered(self._sightings, limits, self.tuning)
 
     def close(self, now: float, next_number: int) -> Verdict:
         """Judge the round, block who is accused, begin the next one. Where it is only judged early,

@@ -60,7 +60,7 @@ class GuardTuning:
     there: a steady load, that no plan has to chase."""
     hotspots: int = 2
     """Robust: hotspots at places apart from each other that a user must be part of."""
-    relocated_rate: float = 0.4
+    relocated_rate: float = 0.3
     """Robust: who moves into a hotspot with this share of their recent queries, ending as many
     elsewhere, is suspect without waiting for a second place, if it goes on while the plan is
     changed twice and they are no crowd. Above 1 it never happens."""
