@@ -151,7 +151,7 @@ class GuardConfig:
         0.05, "Share of its queries that must be recent ones of suspects.", between(0, 1)
     )
     relocated_rate: float = setting(
-        0.4, "Who moves into a hotspot with this share of their recent queries is suspect at their "
+        0.3, "Who moves into a hotspot with this share of their recent queries is suspect at their "
         "first place already; above 1: nobody is.", between(0, 2))  # fmt: skip
     crowd_users: int = setting(
         50, "So many who move into a hotspot together are a crowd.", between(1, 1 << 31)
