@@ -154,9 +154,9 @@ class GuardConfig:
         0.3, "Who moves into a hotspot with this share of their recent queries is suspect at their "
         "first place already; above 1: nobody is.", between(0, 2))  # fmt: skip
     crowd_users: int = setting(
-        50, "So many who move into a hotspot together are a crowd.", between(1, 1 << 31)
+        30, "So many who move into a hotspot together are a crowd.", between(1, 1 << 31)
     )
-    crowd_share: float = setting(0.3, "And so is this share of the active users.", between(0, 1))
+    crowd_share: float = setting(0.2, "And so is this share of the active users.", between(0, 1))
     least_users: int = setting(
         5, "Active users it takes to tell what is normal.", between(1, 1 << 31)
     )

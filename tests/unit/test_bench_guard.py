@@ -33,7 +33,7 @@ from geoflux.workload.requests import REGISTER, SNAPSHOT, TERMINATE, Asked
 def outcome(missed: tuple[str, ...], before: tuple[int, ...]) -> Outcome:
     return Outcome(
         (1.0,), (1.0,), 3, 2, ("n",), missed, len(before), (0.5,) * len(before),
-        (1.0,) * len(before), before,
+        (1.0,) * len(before), before, before,
     )  # fmt: skip
 
 
@@ -118,7 +118,8 @@ def test_a_run_tells_who_made_hotspots_and_who_was_blocked() -> None:
     assert found.blocked == 4
     assert not found.wrongly
     assert not found.missed
-    assert min(found.before_block) >= 2
+    assert min(found.changes_before) >= 2
+    assert set(found.before_block) == {1}
     assert len(found.throughput) == 8
     calm = run_scene(Scene(), "robust", 1, Scale(0.1, 6.0, settling=1.0))
     assert (calm.made, calm.blocked, calm.wrongly) == (0, 0, ())

@@ -106,6 +106,7 @@ def detection(guarded: Sequence[Outcome], published: Sequence[Outcome]) -> dict[
     figures["malicious_hotspots"] = sum(one.made for one in guarded)
     figures["detect_rounds_mean"] = average(guarded, "detect_rounds")
     figures["malicious_hotspots_before_block_mean"] = average(guarded, "before_block")
+    figures["plan_changes_before_block_mean"] = average(guarded, "changes_before")
     return figures
 
 

@@ -8,6 +8,7 @@ by the times that the plan was changed: one target that several slots shed at on
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -72,7 +73,9 @@ class Outcome:
     block_minutes: tuple[float, ...]
     """From an attacker's first hotspot until they were blocked."""
     before_block: tuple[int, ...]
-    """Hotspots that an attacker took part in until they were blocked."""
+    """Targets that became hotspots with an attacker's part in it until they were blocked."""
+    changes_before: tuple[int, ...]
+    """Changes of the plan because of these."""
 
 
 def run_scene(scene: Scene, mode: Mode | None, seed: int, scale: Scale) -> Outcome:
@@ -128,6 +131,8 @@ def counted(cluster: Cluster, attackers: Attackers | None, settling: float = 0.0
     caught = [name for name in names if name in blocked and took_part[name]]
     first = {name: moments[0] for name, moments in took_part.items() if moments}
     found = [name for name in names if name in suspected and name in first]
+    before = {name: [at for at in took_part[name] if at <= blocked[name]] for name in caught}
+    begun = [] if attackers is None else [start for start, _, _ in attackers.targets]
     return Outcome(
         by_minute([one.capability for one in carried]),
         by_minute([one.available for one in carried]),
@@ -138,7 +143,8 @@ def counted(cluster: Cluster, attackers: Attackers | None, settling: float = 0.0
         sum(name in blocked for name in names),
         tuple(max(0.0, suspected[n] - first[n]) / tuning.round_seconds for n in found),
         tuple(max(0.0, blocked[n] - first[n]) / 60 for n in caught),
-        tuple(sum(at <= blocked[n] for at in took_part[n]) for n in caught),
+        tuple(len({bisect_right(begun, at) for at in before[n]}) for n in caught),
+        tuple(len(before[n]) for n in caught),
     )
 
 
@@ -183,6 +189,9 @@ def pooled(outcomes: Sequence[Outcome], name: str) -> list[float]:
 CROWDS: Mapping[str, Scene] = {
     "arriving": Scene(gathering=Gathering(queries=600, staying=300.0)),
     "walking": Scene(gathering=Gathering(users=200, queries=600, staying=300.0, refresh=60.0)),
+    "moving_at_once": Scene(
+        gathering=Gathering(users=40, queries=3000, moving=True, arriving=200.0)
+    ),
     "moving_in": Scene(
         gathering=Gathering(users=60, queries=2000, moving=True, arriving=400.0)
     ),

@@ -67,9 +67,9 @@ class GuardTuning:
     judge_early: bool = True
     """Robust: whether to judge as soon as somebody was seen moving in, not only when a round ends:
     the plan may be changed three times in a round."""
-    crowd_share: float = 0.3
+    crowd_share: float = 0.2
     """Robust: a part of the active users as large as this is a crowd."""
-    crowd_users: int = 50
+    crowd_users: int = 30
     """Robust: and so is this number of users, however many there are altogether."""
     returns: int = 2
     """Robust: how often a user must have withdrawn from one place and come back to be as suspect as
