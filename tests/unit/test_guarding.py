@@ -15,13 +15,14 @@ from geoflux.balance.policy import Static
 from geoflux.config import Config
 from geoflux.engine.epochs import Manifest
 from geoflux.engine.guard_orders import FOLDER, Order, place, waiting
-from geoflux.engine.guard_state import names_in, tuning_of
+from geoflux.engine.guard_state import names_in, names_kept, tuning_of
 from geoflux.errors import ConfigError
 from geoflux.guard import GuardTuning
 from geoflux.operators.queries import QUERY_SCHEMA, middles
 from geoflux.spatial.grid import Grid
 from geoflux.spatial.space import Space
 from geoflux.state.epoch_log import EpochLog
+from geoflux.state.seal import Seal
 from geoflux.state.store import Store
 from guarded_run import GUARD, Run, Story, box, play, quarantined, register, started
 
@@ -291,3 +292,19 @@ def test_the_log_can_be_read_by_its_epochs(tmp_path: Path) -> None:
     store = Store(str(tmp_path / "out"))
     for m in EpochLog(store).manifests():
         assert names_in(store, guard_of(m)["in_force"]) == {"user-3"}
+
+
+def test_in_an_encrypted_run_nobody_can_read_who_is_blocked(tmp_path: Path) -> None:
+    sealed = Store(str(tmp_path), Seal.new(bytes(32)))
+    name = names_kept(sealed, frozenset({"mallory"}))
+    place(sealed, Order("block", "trudy"))
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) == 2
+    assert not any(who in path.read_bytes() for path in files for who in (b"mallory", b"trudy"))
+    assert names_in(sealed, name) == {"mallory"}
+    place(Store(str(tmp_path)), Order("block", "eve"))  # by somebody without the key
+    orders, taken, rejected = waiting(sealed, ())
+    assert [order.user for order in orders] == ["trudy"]
+    assert len(taken) == 2
+    assert [bad.code for bad in rejected] == ["bad_guard_request"]
+    assert "is not encrypted" in rejected[0].detail
