@@ -64,9 +64,9 @@ class Watched:
         return process.returncode
 
     def _look(self, spill: Path, seen: set[tuple[Path, int]]) -> None:
-        for path in spill.rglob("*"):
+        for path in _files(spill):
             try:
-                if not path.is_file() or (path, path.stat().st_size) in seen:
+                if (path, path.stat().st_size) in seen:
                     continue
                 data = path.read_bytes()
             except OSError:  # Spark has deleted it meanwhile
@@ -87,6 +87,11 @@ class Watched:
                 self.commands.add(" ".join(process.cmdline()))
         except psutil.Error:  # it has ended meanwhile
             return
+
+
+def _files(folder: Path) -> list[Path]:
+    """The files below `folder`; what is deleted while it is walked is passed over."""
+    return [Path(where, name) for where, _, names in os.walk(folder) for name in names]
 
 
 def watched(folder: Path, more: str) -> Watched:
