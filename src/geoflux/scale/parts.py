@@ -1,0 +1,85 @@
+"""One operator of a network with so many processors: how many tuples wait, and how long."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from geoflux.scale.batches import Batch, chances_of
+from geoflux.scale.curves import Model, one_processor, shares_of
+from geoflux.scale.erlang import Erlang
+from geoflux.scale.lasting import Stay
+from geoflux.scale.network import Edge, Network, Operator
+from geoflux.scale.waiting import equation_5, whitt
+
+
+@dataclass(frozen=True)
+class Part:
+    """An operator at work. ``stays`` say how long tuples stay, by processor where these differ;
+    ``behind`` is what they wait on average for those that were derived together with them."""
+
+    k: int
+    rate: float
+    arrival_scv: float
+    utilisation: float
+    stays: tuple[Stay, ...]
+    behind: float = 0.0
+
+    @property
+    def wait(self) -> float:
+        """Mean waiting time, without ``behind``."""
+        return sum(s.weight * s.wait for s in self.stays)
+
+    def batch(self, edge: Edge, service: float) -> Batch:
+        """What comes along an edge to this operator at once."""
+        return Batch(chances_of(edge), self.k, self.stays[0].delayed, self.utilisation, service)
+
+    def waiting(self, factor: float) -> Part:
+        """The same with so many times the waiting time."""
+        return replace(self, stays=tuple(replace(s, wait=s.wait * factor) for s in self.stays))
+
+
+def part_of(network: Network, i: int, k: int, how: tuple[Model, float]) -> Part:
+    """The i-th operator with ``k`` processors, by a model and the variability of its arrivals."""
+    operator, rate = network.operators[i], float(network.rates[i])
+    model, scv = how
+    if operator.form == "keyed":
+        return _keyed(operator, rate, k, how)
+    service = 1 / operator.service_rate
+    erlang = Erlang(rate * service, k)
+    used = erlang.load / k if k else math.inf
+    factor = 1.0
+    if model == "gigk":
+        factor = equation_5(scv, operator.service_scv)
+    elif model == "whitt" and used < 1:
+        factor = whitt(scv, operator.service_scv, k, used)
+    wait = factor * erlang.wait * service if used < 1 else math.inf
+    varied = operator.service_scv if model != "mmk" else 1.0
+    part = Part(k, rate, scv, used, (Stay(erlang.delayed, wait, service, varied),))
+    return replace(part, behind=_behind(network, i, part)) if used < 1 else part
+
+
+def _keyed(operator: Operator, rate: float, k: int, how: tuple[Model, float]) -> Part:
+    model, scv = how
+    service = 1 / operator.service_rate
+    varied = operator.service_scv if model != "mmk" else 1.0
+    heavy, light = shares_of(operator, k)
+    stays = []
+    for share, count in ((heavy, 1), (light, k - 1)):
+        if share * count > 0:
+            time = one_processor(operator, rate * share, model, 1 + share * (scv - 1))
+            busy = min(rate * share * service, 1.0)
+            stays.append(Stay(busy, time - service, service, varied, share * count))
+    return Part(k, rate, scv, rate * heavy * service, tuple(stays))
+
+
+def _behind(network: Network, i: int, part: Part) -> float:
+    """What tuples wait for those that were derived together with them, on average."""
+    operator = network.operators[i]
+    later = 0.0
+    for edge in network.edges:
+        source = network.index[edge.source]
+        if edge.target == operator.name and edge.mean > 0 and network.operators[source].everything:
+            share = edge.mean * float(network.rates[source]) / part.rate if part.rate > 0 else 0.0
+            later += share * part.batch(edge, 1 / operator.service_rate).mean_start()
+    return later
