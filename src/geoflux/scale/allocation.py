@@ -18,7 +18,7 @@ import numpy as np
 
 from geoflux.errors import InfeasibleError
 from geoflux.scale.critical import weights_of
-from geoflux.scale.curves import Model
+from geoflux.scale.curves import Model, curve_of
 from geoflux.scale.greedy import Greedy, fewest_of
 from geoflux.scale.network import Network
 from geoflux.scale.sojourn import Prediction, predict
@@ -47,7 +47,7 @@ class Wanted:
     """How an allocation is looked for: the model of waiting, and processors that operators get at
     least (to catch up with what has piled up)."""
 
-    model: Model = "whitt"
+    model: Model = "gigk"
     floors: Mapping[str, int] | None = None
 
     def floors_of(self, network: Network) -> list[int]:
@@ -107,13 +107,10 @@ def fewest_for(
     return _searched(network, target, wanted, most)
 
 
-def least_time(network: Network, model: Model = "whitt") -> float:
+def least_time(network: Network, model: Model = "gigk") -> float:
     """What an input takes if nothing ever waits: the bound that no number of processors breaks."""
     if not network.forks:
-        visits = network.rates / network.outside
-        return float(
-            sum(v / o.service_rate for v, o in zip(visits, network.operators, strict=True))
-        )
+        return sum(_least(network))
     plenty = [20 * k + 200 for k in fewest_of(network)]
     return _of(network, plenty, model).prediction.total
 
@@ -195,9 +192,14 @@ def _even(network: Network, processors: int) -> list[int]:
     return [int(k) for k in np.maximum(least, least * processors // max(int(least.sum()), 1))]
 
 
+def _least(network: Network) -> list[float]:
+    """Per operator, what an input takes there without waiting, each visit counted."""
+    return [
+        float(visits) * (1 / o.service_rate if o.epochs is None else curve_of(o, float(rate)).least)
+        for o, visits, rate in zip(network.operators, network.visits, network.rates, strict=True)
+    ]
+
+
 def _parts(network: Network) -> str:
-    visits = network.rates / network.outside
-    return ", ".join(
-        f"{o.name} {v / o.service_rate:.4g} s"
-        for o, v in zip(network.operators, visits, strict=True)
-    )
+    taken = zip(network.operators, _least(network), strict=True)
+    return ", ".join(f"{o.name} {seconds:.4g} s" for o, seconds in taken)

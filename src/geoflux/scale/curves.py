@@ -1,9 +1,9 @@
 """How an operator's mean sojourn time falls with its processors, one processor at a time.
 
 A curve knows the time with as many processors as it has now and with one more, and gets one more in
-constant time: allocation is made of nothing else. All curves here fall and are convex, as long as
-the two squared coefficients of variation stay what they are, which makes the greedy exact; only
-Whitt's refinement may bend a little the other way.
+constant time: allocation is made of nothing else. The curves fall and are convex, as long as the
+two squared coefficients of variation stay what they are, which makes the greedy exact; only Whitt's
+refinement and micro-batches may bend a little the other way.
 
 Source: DRS, equations 1, 2 and 5; Dyer and Proll (1977) for the convexity of M/M/k.
 """
@@ -13,12 +13,14 @@ from __future__ import annotations
 import math
 from typing import Literal, Protocol
 
-from geoflux.scale.erlang import Erlang
+from geoflux.scale.epochs import SlotWork, epoch_delay
+from geoflux.scale.erlang import Erlang, enough_for
 from geoflux.scale.network import Operator
 from geoflux.scale.waiting import equation_5, whitt
 
 Model = Literal["mmk", "gigk", "whitt"]
 """Exponential times; equation 5; equation 5 with Whitt's refinement."""
+_PLENTY = 4096
 
 
 class Curve(Protocol):
@@ -111,6 +113,38 @@ class KeyedCurve:
                                      1 + share * (self._scv - 1))  # fmt: skip
 
 
+class EpochCurve:
+    """Micro-batches: every processor is a slot of every epoch."""
+
+    __slots__ = ("_operator", "_rate", "k", "least", "time")
+
+    def __init__(self, operator: Operator, rate: float) -> None:
+        self._operator, self._rate = operator, rate
+        self.least = epoch_time(operator, rate, _PLENTY)
+        keyed = operator.form == "keyed"
+        fewest = fewest_keyed(operator, rate) if keyed else enough_for(rate / operator.service_rate)
+        self.k = fewest - 1
+        self.add()
+
+    def add(self) -> None:
+        """One processor more."""
+        self.k += 1
+        self.time = epoch_time(self._operator, self._rate, self.k)
+
+
+def epoch_time(operator: Operator, rate: float, k: int) -> float:
+    """From a record's arrival until its results can be seen, with micro-batches of ``k`` slots."""
+    if operator.epochs is None:
+        raise ValueError(f"operator {operator.name!r} makes no micro-batches")
+    keyed = operator.form == "keyed"
+    work = SlotWork(
+        rate, k, 1 / operator.service_rate, operator.service_scv,
+        shares_of(operator, k)[0] if keyed else None, dealt=not keyed,
+    )  # fmt: skip
+    delay = epoch_delay(work, operator.epochs)
+    return math.inf if delay is None else delay.total
+
+
 def one_processor(operator: Operator, rate: float, model: Model, arrival_scv: float) -> float:
     """Mean sojourn time at one processor that gets ``rate`` tuples a second, in seconds."""
     load = rate / operator.service_rate
@@ -146,8 +180,10 @@ def fewest_keyed(operator: Operator, rate: float) -> int:
 
 def curve_of(
     operator: Operator, rate: float, model: Model = "mmk", arrival_scv: float = 1.0
-) -> SharedCurve | KeyedCurve:
+) -> Curve:
     """The curve of an operator at which ``rate`` tuples a second arrive, from its fewest processors
     on."""
+    if operator.epochs is not None:
+        return EpochCurve(operator, rate)
     made = KeyedCurve if operator.form == "keyed" else SharedCurve
     return made(operator, rate, model, arrival_scv)

@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 
 from geoflux.errors import InfeasibleError
-from geoflux.scale.curves import Curve, KeyedCurve, Model, SharedCurve, curve_of, fewest_keyed
+from geoflux.scale.curves import Curve, Model, curve_of, fewest_keyed
 from geoflux.scale.network import Network
 
 
@@ -25,7 +25,7 @@ class Greedy:
     >>> from geoflux.scale.network import Operator
     >>> greedy = Greedy(Network((Operator("a", 1.0, 2.5), Operator("b", 3.0, 2.5))), (0.5, 0.5))
     >>> greedy.add(), greedy.counts, greedy.processors
-    (0, [4, 1], 5)
+    (1, [3, 2], 5)
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Greedy:
         self.summed = math.fsum(w * t for w, t in zip(self._weights, self._times, strict=True))
         self.processors = sum(self.counts)
 
-    def _take(self, curve: SharedCurve | KeyedCurve, floor: int) -> None:
+    def _take(self, curve: Curve, floor: int) -> None:
         while curve.k < floor:
             curve.add()
         i = len(self._curves)

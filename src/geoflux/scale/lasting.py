@@ -20,7 +20,8 @@ _MOST_PHASES = 40
 @dataclass(frozen=True)
 class Stay:
     """A tuple's stay: with chance ``delayed`` it waits, then ``wait / delayed`` seconds on average;
-    its service takes ``service`` seconds. ``weight`` is the share of tuples that it holds for."""
+    its service takes ``service`` seconds. Where the chance is 0, the wait is part of the service.
+    ``weight`` is the share of tuples that it holds for."""
 
     delayed: float
     wait: float
@@ -62,8 +63,10 @@ def masses_of(chances: Floats) -> Floats:
 
 def _one(stay: Stay, step: float, size: int) -> Floats:
     times: Floats = np.arange(size, dtype=np.float64) * step
+    if stay.delayed <= 0:
+        return _service(times / (stay.wait + stay.service), stay.service_scv)
     service = _service(times / stay.service, stay.service_scv)
-    if stay.wait <= 0 or stay.delayed <= 0:
+    if stay.wait <= 0:
         return service
     waited = 1 - np.exp(-times * stay.delayed / stay.wait)
     both = convolved(service, masses_of(waited))

@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from geoflux.errors import ConfigError
+from geoflux.scale.epochs import Epochs
 from geoflux.scale.traffic import solved
 
 Form = Literal["shared", "keyed"]
@@ -48,10 +49,8 @@ class Operator:
     everything: bool = False
     """Whether a processed tuple gives rise to what all edges say at once (a split), or goes along
     one of them (their means are chances then)."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return dict(vars(self))
+    epochs: Epochs | None = None
+    """How it makes micro-batches; ``None``: tuples are served as they come."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +165,7 @@ def _problems(o: Operator) -> list[str]:
             ("service_scv", 0 <= o.service_scv < np.inf, "at least 0"),
             ("form", o.form in ("shared", "keyed"), "shared or keyed"),
             ("heaviest", 0 <= o.heaviest <= 1, "0 to 1"),
+            ("epochs", o.epochs is None or min(vars(o.epochs).values()) >= 0, "times from 0 on"),
         )
         if not good
     ]

@@ -6,11 +6,14 @@ import math
 from dataclasses import dataclass, replace
 
 from geoflux.scale.batches import Batch, chances_of
-from geoflux.scale.curves import Model, one_processor, shares_of
+from geoflux.scale.curves import Model, epoch_time, one_processor, shares_of
 from geoflux.scale.erlang import Erlang
 from geoflux.scale.lasting import Stay
 from geoflux.scale.network import Edge, Network, Operator
 from geoflux.scale.waiting import equation_5, whitt
+
+_EPOCH_SCV = 1 / 27
+"""A time that is one to two epochs long, evenly."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ def part_of(network: Network, i: int, k: int, how: tuple[Model, float]) -> Part:
     """The i-th operator with ``k`` processors, by a model and the variability of its arrivals."""
     operator, rate = network.operators[i], float(network.rates[i])
     model, scv = how
+    if operator.epochs is not None:
+        return _in_epochs(operator, rate, k, scv)
     if operator.form == "keyed":
         return _keyed(operator, rate, k, how)
     service = 1 / operator.service_rate
@@ -57,6 +62,14 @@ def part_of(network: Network, i: int, k: int, how: tuple[Model, float]) -> Part:
     varied = operator.service_scv if model != "mmk" else 1.0
     part = Part(k, rate, scv, used, (Stay(erlang.delayed, wait, service, varied),))
     return replace(part, behind=_behind(network, i, part)) if used < 1 else part
+
+
+def _in_epochs(operator: Operator, rate: float, k: int, scv: float) -> Part:
+    """Nothing waits by chance here: all of a record's time is taken as even as an epoch makes it (a
+    record comes at any point of one)."""
+    time, service = epoch_time(operator, rate, k), 1 / operator.service_rate
+    used = rate * service * (shares_of(operator, k)[0] if operator.form == "keyed" else 1 / k)
+    return Part(k, rate, scv, used, (Stay(0.0, time - service, service, _EPOCH_SCV),))
 
 
 def _keyed(operator: Operator, rate: float, k: int, how: tuple[Model, float]) -> Part:

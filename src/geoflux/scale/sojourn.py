@@ -64,7 +64,7 @@ class Prediction:
         }  # fmt: skip
 
 
-def predict(network: Network, allocation: Mapping[str, int], model: Model = "whitt") -> Prediction:
+def predict(network: Network, allocation: Mapping[str, int], model: Model = "gigk") -> Prediction:
     """The times that an allocation leads to.
 
     Guarantee: with exponential times and one way at a time it is exact (a Jackson network).
