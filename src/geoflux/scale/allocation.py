@@ -102,6 +102,7 @@ def fewest_for(
             f"({_parts(network)}); allow more than that, or make services shorter",
             {"seconds": bound - target},
         )
+    _enough(network, most, wanted)
     if _settled(network, wanted):
         return _walked(network, target, wanted, most)
     return _searched(network, target, wanted, most)
@@ -119,8 +120,8 @@ def _walked(network: Network, target: float, wanted: Wanted, most: int) -> Alloc
     """Equation 4 along the greedy, until it meets the target."""
     greedy = _greedy(network, fewest_of(network), wanted)
     while greedy.summed > target * (1 - 1e-9) and greedy.exact() > target:
-        _below(greedy.processors, most, target)
         for _ in range(64):  # sums one by one drift: they are made anew now and then
+            _below(greedy.processors, most, target)
             greedy.add()
             if greedy.summed <= target * (1 + 1e-9):
                 break

@@ -1,0 +1,86 @@
+"""What became of a change: what it cost, whether it helped, and what the model leaves out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from geoflux.scale.decisions import Look, told
+from geoflux.scale.memory import Failed, OnTrial, ScaleMemory
+from geoflux.scale.sojourn import Prediction
+from geoflux.scale.tuning import ScaleTuning
+
+_WEIGHT = 0.5
+"""Of what was known before, for costs and for the offset."""
+_SURE = 0.95
+"""Beyond this utilisation the model's time says little about a measured one."""
+
+
+def judged(known: ScaleMemory, look: Look, tuning: ScaleTuning) -> tuple[ScaleMemory, str | None]:
+    """After a change: adds up what it costs while it settles, then whether it helped. The second
+    says that it is still settling, or what came of it."""
+    trial = known.trial
+    if trial is None:
+        return known, None
+    if dict(trial.after) != dict(look.allocation):
+        return replace(known, trial=None), None  # somebody else has changed it since
+    passed = look.now - trial.looked_at
+    if look.sojourn is not None:
+        trial = replace(trial, cost=trial.cost + max(look.sojourn - trial.promised, 0.0) * passed)
+    trial = replace(trial, looked_at=look.now)
+    if look.now - trial.at < tuning.settle or look.sojourn is None:
+        return replace(known, trial=trial), "the last change is settling"
+    before = known.costs.get(trial.action, trial.cost)
+    costs = {**known.costs, trial.action: _WEIGHT * before + (1 - _WEIGHT) * trial.cost}
+    known = replace(known, trial=None, costs=costs)
+    verdict = _failure(trial, look.sojourn, look.network.outside, tuning)
+    if verdict is None:
+        return known, None
+    failed = Failed(trial.action, trial.after, trial.rate, look.now + tuning.forget)
+    back = None
+    if trial.action == "scale_out" or _worse(trial, look.sojourn, tuning):
+        back = trial.before
+    return replace(known, failed=(*known.failed, failed), back_to=back), verdict
+
+
+def _failure(
+    trial: OnTrial, sojourn: float, rate: float, tuning: ScaleTuning
+) -> str | None:  # fmt: skip
+    """Why it did not help, or ``None``."""
+    if not alike(rate, trial.rate, tuning.like):
+        return None  # under another load nothing can be compared
+    if trial.action == "scale_in":
+        if sojourn > tuning.longest:
+            return f"giving processors back was a mistake: {told(sojourn)} now"
+        return None
+    if trial.measured is None:
+        return None
+    gained, promised = trial.measured - sojourn, trial.measured - trial.promised
+    if promised > 0 and gained < tuning.helped * promised:
+        return (
+            f"the last change did not help: {told(trial.promised)} were promised, "
+            f"{told(sojourn)} came of {told(trial.measured)}"
+        )
+    return None
+
+
+def _worse(trial: OnTrial, sojourn: float, tuning: ScaleTuning) -> bool:
+    return trial.measured is not None and sojourn > trial.measured * (1 + tuning.least_gain)
+
+
+def calibrated(known: ScaleMemory, look: Look, now: Prediction) -> ScaleMemory:
+    """With what is measured beyond the model, where it can be known: everybody keeps up with room
+    to spare, and nothing was changed just now."""
+    used = max(o.utilisation for o in now.operators)
+    if look.sojourn is None or known.trial is not None or used > _SURE:
+        return known
+    beyond = max(look.sojourn - now.total, -0.9 * now.total)
+    return replace(known, offset=_WEIGHT * known.offset + (1 - _WEIGHT) * beyond)
+
+
+def alike(rate: float, other: float, share: float) -> bool:
+    """Whether two loads differ by less than a share.
+
+    >>> alike(100.0, 110.0, 0.2), alike(100.0, 150.0, 0.2)
+    (True, False)
+    """
+    return abs(rate - other) <= share * max(rate, other)

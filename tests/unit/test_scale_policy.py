@@ -1,0 +1,196 @@
+"""The scheduler: its three triggers, and what keeps it from flapping."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import pytest
+
+from geoflux.errors import ConfigError
+from geoflux.scale.allocation import assign, fewest_for
+from geoflux.scale.decisions import Look
+from geoflux.scale.network import Network, Operator
+from geoflux.scale.policy import ScalePolicy
+from geoflux.scale.sojourn import predict
+from geoflux.scale.tuning import ScaleTuning
+from scale_plant import CHAIN, Plant
+
+FEW = ScaleTuning("processors", longest=2.0, shortest=1.5, most=40)
+BEST = assign(CHAIN, 12).counts
+
+
+def test_a_poor_assignment_is_replaced_by_the_best_one_once() -> None:
+    plant = Plant(
+        ScalePolicy(ScaleTuning("latency", most=12)), {"extract": 8, "match": 3, "gather": 1}
+    )
+    plant.run(1200)
+    assert [d.action for d in plant.changes] == ["rearrange"]
+    assert plant.changes[0].trigger == "suboptimal"
+    assert plant.allocation == dict(BEST)
+    assert plant.changes[0].predicted_after == pytest.approx(plant.sojourns[-1])
+
+
+def test_a_step_up_is_met_and_a_step_down_gives_processors_back() -> None:
+    start = fewest_for(CHAIN, 1.7)
+    plant = Plant(
+        ScalePolicy(FEW), dict(start.counts), load=lambda t: 2.0 if 600 < t <= 2400 else 1.0
+    )
+    plant.run(600)
+    assert plant.changes == []
+    plant.run(1800)
+    out = plant.changes
+    assert out
+    assert {d.action for d in out} == {"scale_out"}
+    assert out[0].trigger == "shortage"
+    assert out[0].at <= 600 + FEW.patience * 10 + 10
+    assert plant.sojourns[-1] <= FEW.longest
+    high = plant.processors
+    plant.run(2400)
+    back = plant.changes[len(out) :]
+    assert [d.action for d in back] == ["scale_in"]
+    assert back[0].at >= 2400 + FEW.wait_down
+    assert plant.processors < high
+    assert plant.sojourns[-1] <= FEW.longest
+
+
+def test_changes_are_at_least_t_ra_apart() -> None:
+    tuning = ScaleTuning(
+        "processors", longest=2.0, shortest=1.5, most=40, between=170, wait_down=60
+    )
+    plant = Plant(
+        ScalePolicy(tuning), dict(fewest_for(CHAIN, 1.7).counts), noise=0.1,
+        load=lambda t: 1.0 + (t // 400) % 3,
+    )  # fmt: skip
+    times = [d.at for d in plant.run(6000).changes]
+    assert len(times) > 3
+    assert all(later - earlier >= 170 for earlier, later in pairwise(times))
+
+
+def test_what_no_processor_can_mend_is_told_and_left_alone() -> None:
+    """Inputs take 5 s more than the model knows of: no number of processors makes it 2."""
+    plant = Plant(ScalePolicy(FEW), dict(BEST), beyond=lambda a: 5.0).run(3000)
+    assert plant.changes == []
+    assert "cannot be reached" in plant.decisions[-1].reason
+
+
+def test_more_processors_that_change_nothing_are_given_back() -> None:
+    """The model believes in processors; in truth inputs take as long with any number."""
+    stuck = fewest_for(CHAIN, 1.7)
+    time = 2.6
+    plant = Plant(
+        ScalePolicy(FEW), dict(stuck.counts), beyond=lambda a: time - predict(CHAIN, a).total
+    )
+    plant.run(3000)
+    assert [d.action for d in plant.changes] == ["scale_out", "scale_in"]
+    assert plant.changes[1].trigger == "no_help"
+    assert plant.allocation == dict(stuck.counts)
+    assert "did not help under this load" in plant.decisions[-1].reason
+
+
+def test_a_mistaken_giving_back_is_not_repeated() -> None:
+    """With fewer than twelve something breaks that the model does not know."""
+    tuning = ScaleTuning("processors", longest=2.0, shortest=1.9, most=40, wait_down=60)
+    plant = Plant(
+        ScalePolicy(tuning), dict(BEST), beyond=lambda a: 0.0 if sum(a.values()) >= 12 else 3.0
+    ).run(3000)
+    actions = [d.action for d in plant.changes]
+    assert actions[0] == "scale_in"
+    assert actions.count("scale_in") == 1, "seen once, it is not tried again under this load"
+    assert plant.processors >= 12
+    assert plant.sojourns[-1] <= tuning.longest
+
+
+def test_a_change_that_does_not_pay_is_not_made() -> None:
+    poor = {"extract": 4, "match": 6, "gather": 2}
+    gain = predict(CHAIN, poor).total - predict(CHAIN, dict(BEST)).total
+    cheap = ScaleTuning("latency", most=12, least_gain=0.0, payback=100, cost=99 * gain)
+    dear = ScaleTuning("latency", most=12, least_gain=0.0, payback=100, cost=101 * gain)
+    assert Plant(ScalePolicy(cheap), dict(poor)).run(300).changes
+    plant = Plant(ScalePolicy(dear), dict(poor)).run(300)
+    assert plant.changes == []
+    assert "does not pay" in plant.decisions[-1].reason
+
+
+def test_what_a_change_costs_is_learned() -> None:
+    policy = ScalePolicy(ScaleTuning("latency", most=12, patience=1, between=0, settle=30))
+    poor = {"extract": 8, "match": 3, "gather": 1}
+    decision, state = policy.decide(Look(0.0, CHAIN, poor, 3.0), {})
+    assert decision.action == "rearrange"
+    for now, measured in ((10.0, 4.0), (20.0, 3.5), (30.0, 1.5)):
+        nothing, state = policy.decide(Look(now, CHAIN, decision.after, measured), state)
+        assert nothing.action == "none"
+    promised = decision.predicted_after
+    assert promised is not None
+    assert promised > 1.5, "what is sooner than promised is no cost"
+    assert state["costs"] == {"rearrange": pytest.approx(10 * (7.5 - 2 * promised))}
+
+
+def test_observe_only_says_what_it_would_do_and_does_nothing() -> None:
+    tuning = ScaleTuning("latency", most=12, observe=True)
+    poor = {"extract": 8, "match": 3, "gather": 1}
+    plant = Plant(ScalePolicy(tuning), dict(poor)).run(600)
+    assert plant.changes
+    assert all(d.after == dict(BEST) and not d.carried_out for d in plant.changes)
+    assert plant.allocation == poor
+    assert plant.changes[0].events() == ()
+
+
+def test_too_little_for_the_target_is_told_and_all_that_helps_is_given() -> None:
+    tuning = ScaleTuning("processors", longest=1.2, shortest=1.19, most=9)
+    plant = Plant(ScalePolicy(tuning), {"extract": 2, "match": 3, "gather": 1}).run(600)
+    assert plant.processors <= 9
+    assert plant.changes[0].action == "scale_out"
+    assert "needs more than 9 processors" in plant.changes[0].reason
+
+
+def test_one_who_cannot_keep_up_is_a_shortage_before_anything_was_measured() -> None:
+    policy = ScalePolicy(ScaleTuning("processors", longest=2.0, patience=1, most=40))
+    decision, _ = policy.decide(Look(0.0, CHAIN, {"extract": 1, "match": 3, "gather": 1}), {})
+    assert decision.action == "scale_out"
+    assert "extract cannot keep up" in decision.reason
+    assert decision.predicted_before is None, "no end"
+
+
+def test_what_piled_up_is_worked_off() -> None:
+    policy = ScalePolicy(ScaleTuning("processors", longest=2.0, patience=1, most=40, catch_up=60))
+    at = {"extract": 1, "match": 3, "gather": 1}
+    plain, _ = policy.decide(Look(0.0, CHAIN, at), {})
+    piled, _ = policy.decide(Look(0.0, CHAIN, at, backlog={"match": 600.0}), {})
+    assert piled.after["match"] >= (3.0 + 10.0) / 1.5
+    assert plain.after["match"] < (3.0 + 10.0) / 1.5
+
+
+def test_events_are_what_a_sensor_takes() -> None:
+    policy = ScalePolicy(ScaleTuning("latency", most=12, patience=1, between=0))
+    decision, _ = policy.decide(Look(0.0, CHAIN, {"extract": 8, "match": 3, "gather": 1}), {})
+    told = {(e.kind, e.operator, e.donor, e.before, e.after) for e in decision.events()}
+    assert told == {
+        ("scale_in", "extract", 0, 8, BEST["extract"]),
+        ("scale_out", "match", 1, 3, BEST["match"]),
+    }
+    assert {e.occasion for e in decision.events()} == {1}
+
+
+def test_a_decision_is_on_record_with_what_was_measured_and_predicted() -> None:
+    policy = ScalePolicy(ScaleTuning("latency", most=12, patience=1, between=0))
+    decision, _ = policy.decide(Look(5.0, CHAIN, {"extract": 8, "match": 3, "gather": 1}, 3.0), {})
+    record = json.loads(json.dumps(decision.to_dict()))
+    assert record["measured"] == 3.0
+    assert record["predicted_after"] < record["predicted_before"]
+    assert record["rate"] == 3.0
+    assert record["before"] == {"extract": 8, "match": 3, "gather": 1}
+    assert [o["name"] for o in record["operators"]] == ["extract", "match", "gather"]
+
+
+def test_mistakes_in_the_tuning_are_told_at_once() -> None:
+    with pytest.raises(ConfigError, match="2 settings are wrong"):
+        ScaleTuning("processors", longest=1.0, shortest=1.0, patience=0)
+
+
+def test_nothing_is_asked_of_a_network_that_nobody_can_serve() -> None:
+    hot = Network((Operator("a", 1.0, 3.0, form="keyed", heaviest=0.5),))
+    policy = ScalePolicy(ScaleTuning("processors", longest=2.0, patience=1))
+    decision, _ = policy.decide(Look(0.0, hot, {"a": 4}, 50.0), {})
+    assert decision.action == "none"
+    assert "heaviest key" in decision.reason
