@@ -56,15 +56,16 @@ def gumbel(arrival_rate: float, rates: Sequence[float]) -> Unequal | None:
 def _shares_of_busy(loads: np.ndarray) -> np.ndarray:
     """For n = 0..k, up to a common factor: the mean product of n of the loads, over n!.
 
-    The mean over sets, not the sum, and scaled as it goes: sums overflow for many processors.
+    In logarithms: for many processors neither products nor numbers of sets fit a float.
     """
     k = len(loads)
-    means = np.zeros(k + 1)
-    means[0] = 1.0
-    for size, load in enumerate(loads, start=1):
-        # Of the sets of n out of `size`, the share n / size has the new processor.
-        n = np.arange(1, size + 1)
-        means[1 : size + 1] = (1 - n / size) * means[1 : size + 1] + n / size * load * means[:size]
+    logs = np.full(k + 1, -np.inf)
+    logs[0] = 0.0
     with np.errstate(divide="ignore"):
-        logs = np.log(means) - np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, k + 1)))])
+        for size, load in enumerate(np.log(loads), start=1):
+            # Of the sets of n out of `size`, the share n / size has the new processor.
+            share = np.arange(1, size + 1) / size
+            without = np.log(1 - share) + logs[1 : size + 1]
+            logs[1 : size + 1] = np.logaddexp(without, np.log(share) + load + logs[:size])
+    logs -= np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, k + 1)))])
     return np.exp(logs - logs.max())
