@@ -150,9 +150,15 @@ def test_the_greedy_equals_brute_force_on_networks_with_loops(seed: int, spare: 
         assert assign(network, few.processors - 1, wanted).prediction.total > best
 
 
+def alone(operator: Operator, rate: float, k: int) -> float:
+    """The time at one operator by itself."""
+    network = Network((Operator("it", operator.service_rate, rate, form=operator.form),))
+    return predict(network, {"it": k}, "mmk").total
+
+
 def fewest_counts(network: Network) -> list[int]:
     return [
-        next(k for k in range(1, 10_000) if curve_of(o, rate).k <= k)
+        next(k for k in range(1, 10_000) if math.isfinite(alone(o, rate, k)))
         for o, rate in zip(network.operators, network.rates, strict=True)
     ]
 

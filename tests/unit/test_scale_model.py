@@ -12,9 +12,10 @@ from geoflux.errors import ConfigError, GeofluxError, InfeasibleError, UnstableL
 from geoflux.scale.allocation import Wanted, assign, fewest_for, least_time
 from geoflux.scale.batches import Batch, chances_of
 from geoflux.scale.critical import weights_of
-from geoflux.scale.curves import KeyedCurve, SharedCurve, fewest_keyed
+from geoflux.scale.curves import KeyedCurve, SharedCurve
 from geoflux.scale.epochs import Epochs
 from geoflux.scale.erlang import Erlang, delayed
+from geoflux.scale.forms import fewest_keyed
 from geoflux.scale.lasting import Stay, distribution
 from geoflux.scale.network import Edge, Network, Operator
 from geoflux.scale.sojourn import predict
@@ -177,6 +178,21 @@ def test_unequal_processors() -> None:
     many = gumbel(700.0, tuple(np.linspace(0.5, 1.5, 1000)))
     assert many is not None
     assert 0 <= many.delayed < 1e-6
+
+
+def test_unequal_processors_are_part_of_the_network() -> None:
+    def total(k: int, speeds: tuple[float, ...], form: str = "shared") -> float:
+        operator = Operator("a", 1.0, 2.5, form=form, speeds=speeds)
+        return predict(Network((operator,)), {"a": k}).total
+
+    for form in ("shared", "keyed"):
+        assert total(4, (1.0,) * 4, form) == pytest.approx(total(4, (), form), rel=1e-9)
+        assert total(4, (2.0, 1.0), form) < total(4, (), form)
+        assert total(4, (0.7, 1.0), form) > total(4, (), form)
+    assert total(2, (2.0, 1.0)) < math.inf, "two are enough if one is fast"
+    fast = Network((Operator("a", 1.0, 2.5, speeds=(2.0, 2.0)), Operator("b", 1.0, 0.5)))
+    assert assign(fast, 4).counts == {"a": 3, "b": 1}
+    assert fewest_for(fast, 3.0).counts == {"a": 2, "b": 1}
 
 
 def test_exactly_k_processors_are_handed_out() -> None:

@@ -20,9 +20,10 @@ import numpy as np
 from geoflux.bench.drs_networks import Kind, as_stations, random_network
 from geoflux.bench.table import Bars
 from geoflux.scale.allocation import Wanted, assign
-from geoflux.scale.curves import Model, curve_of
+from geoflux.scale.curves import curve_of
 from geoflux.scale.epochs import Epochs, SlotWork, epoch_delay
 from geoflux.scale.erlang import Erlang
+from geoflux.scale.forms import Model
 from geoflux.scale.network import Edge, Network, Operator
 from geoflux.scale.sojourn import predict
 from geoflux.scale.unequal import gumbel

@@ -18,7 +18,8 @@ import numpy as np
 
 from geoflux.errors import InfeasibleError
 from geoflux.scale.critical import weights_of
-from geoflux.scale.curves import Model, curve_of
+from geoflux.scale.curves import curve_of
+from geoflux.scale.forms import Model
 from geoflux.scale.greedy import Greedy, fewest_of
 from geoflux.scale.network import Network
 from geoflux.scale.sojourn import Prediction, predict
@@ -196,7 +197,7 @@ def _even(network: Network, processors: int) -> list[int]:
 def _least(network: Network) -> list[float]:
     """Per operator, what an input takes there without waiting, each visit counted."""
     return [
-        float(visits) * (1 / o.service_rate if o.epochs is None else curve_of(o, float(rate)).least)
+        float(visits) * curve_of(o, float(rate)).least
         for o, visits, rate in zip(network.operators, network.visits, network.rates, strict=True)
     ]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from geoflux.scale.curves import Model
+from geoflux.scale.forms import Model
 from geoflux.scale.network import Network
 from geoflux.scale.sojourn import parts_of, total_of
 

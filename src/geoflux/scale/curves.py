@@ -11,15 +11,21 @@ Source: DRS, equations 1, 2 and 5; Dyer and Proll (1977) for the convexity of M/
 from __future__ import annotations
 
 import math
-from typing import Literal, Protocol
+from typing import Protocol
 
 from geoflux.scale.epochs import SlotWork, epoch_delay
-from geoflux.scale.erlang import Erlang, enough_for
+from geoflux.scale.erlang import Erlang
+from geoflux.scale.forms import (
+    Model,
+    fewest_keyed,
+    fewest_processors,
+    lengthened,
+    one_processor,
+    shares_of,
+)
 from geoflux.scale.network import Operator
-from geoflux.scale.waiting import equation_5, whitt
+from geoflux.scale.uneven import uneven_stays
 
-Model = Literal["mmk", "gigk", "whitt"]
-"""Exponential times; equation 5; equation 5 with Whitt's refinement."""
 _PLENTY = 4096
 
 
@@ -63,12 +69,9 @@ class SharedCurve:
         erlang.add()
         self.k = k = erlang.k
         wait = erlang.wait
-        if self._model != "mmk" and wait < math.inf:
-            service = self._operator.service_scv
-            if self._model == "gigk":
-                wait *= equation_5(self._scv, service)
-            else:
-                wait *= whitt(self._scv, service, k, erlang.load / k)
+        if wait < math.inf:
+            scvs = self._scv, self._operator.service_scv
+            wait *= lengthened(self._model, scvs, k, erlang.load / k)
         self.time = (wait + 1) * self.least
 
     @property
@@ -121,9 +124,7 @@ class EpochCurve:
     def __init__(self, operator: Operator, rate: float) -> None:
         self._operator, self._rate = operator, rate
         self.least = epoch_time(operator, rate, _PLENTY)
-        keyed = operator.form == "keyed"
-        fewest = fewest_keyed(operator, rate) if keyed else enough_for(rate / operator.service_rate)
-        self.k = fewest - 1
+        self.k = fewest_processors(operator, rate) - 1
         self.add()
 
     def add(self) -> None:
@@ -145,37 +146,24 @@ def epoch_time(operator: Operator, rate: float, k: int) -> float:
     return math.inf if delay is None else delay.total
 
 
-def one_processor(operator: Operator, rate: float, model: Model, arrival_scv: float) -> float:
-    """Mean sojourn time at one processor that gets ``rate`` tuples a second, in seconds."""
-    load = rate / operator.service_rate
-    if load >= 1:
-        return math.inf
-    factor = 1.0
-    if model == "gigk":
-        factor = equation_5(arrival_scv, operator.service_scv)
-    elif model == "whitt":
-        factor = whitt(arrival_scv, operator.service_scv, 1, load)
-    return (factor * load / (1 - load) + 1) / operator.service_rate
+class UnevenCurve:
+    """Processors of unequal speed, in the order in which the operator would get them."""
 
+    __slots__ = ("_how", "_operator", "_rate", "k", "least", "time")
 
-def shares_of(operator: Operator, k: int) -> tuple[float, float]:
-    """The share of the busiest of ``k`` processors of a keyed operator, and that of any other.
+    def __init__(
+        self, operator: Operator, rate: float, model: Model = "mmk", arrival_scv: float = 1.0
+    ) -> None:
+        self._operator, self._rate, self._how = operator, rate, (model, arrival_scv)
+        self.least = 1 / (operator.service_rate * max(1.0, *operator.speeds))
+        self.k = fewest_processors(operator, rate) - 1
+        self.add()
 
-    >>> shares_of(Operator("a", 1.0, form="keyed", heaviest=0.2), 4)
-    (0.4, 0.2)
-    """
-    light = (1 - operator.heaviest) / k
-    return operator.heaviest + light, light
-
-
-def fewest_keyed(operator: Operator, rate: float) -> int:
-    """The fewest processors of which none is overrun; the heaviest key may make it impossible: then
-    so many as the rest needs."""
-    left = operator.service_rate - rate * operator.heaviest
-    spread = rate * (1 - operator.heaviest)
-    if left <= 0 or spread == 0:
-        return math.floor(spread / operator.service_rate) + 1
-    return math.floor(spread / left) + 1
+    def add(self) -> None:
+        """One processor more."""
+        self.k += 1
+        _, stays = uneven_stays(self._operator, self._rate, self.k, self._how)
+        self.time = sum(s.weight * (s.wait + s.service) for s in stays)
 
 
 def curve_of(
@@ -185,5 +173,7 @@ def curve_of(
     on."""
     if operator.epochs is not None:
         return EpochCurve(operator, rate)
+    if operator.speeds:
+        return UnevenCurve(operator, rate, model, arrival_scv)
     made = KeyedCurve if operator.form == "keyed" else SharedCurve
     return made(operator, rate, model, arrival_scv)

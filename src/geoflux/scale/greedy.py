@@ -14,7 +14,8 @@ import math
 from collections.abc import Sequence
 
 from geoflux.errors import InfeasibleError
-from geoflux.scale.curves import Curve, Model, curve_of, fewest_keyed
+from geoflux.scale.curves import Curve, curve_of
+from geoflux.scale.forms import Model, fewest_processors
 from geoflux.scale.network import Network
 
 
@@ -81,11 +82,11 @@ def reachable(network: Network) -> None:
     """Whether some number of processors keeps up with everything."""
     for i, operator in enumerate(network.operators):
         rate = float(network.rates[i])
-        heavy = rate * operator.heaviest
-        if operator.form == "keyed" and heavy >= operator.service_rate:
+        heavy, served = rate * operator.heaviest, operator.rates(1)[0]
+        if operator.form == "keyed" and heavy >= served:
             raise InfeasibleError(
                 f"operator {operator.name!r}: its heaviest key brings {heavy:.4g} tuples a second, "
-                f"one processor serves {operator.service_rate:.4g}, and a key is not divided: no "
+                f"one processor serves {served:.4g}, and a key is not divided: no "
                 "number of processors helps; split that key, or serve its tuples faster",
                 {operator.name: math.inf},
             )
@@ -94,6 +95,6 @@ def reachable(network: Network) -> None:
 def fewest_of(network: Network) -> list[int]:
     """With how many processors each operator just keeps up."""
     return [
-        fewest_keyed(o, float(rate)) if o.form == "keyed" else math.floor(rate / o.service_rate) + 1
-        for o, rate in zip(network.operators, network.rates, strict=True)
+        fewest_processors(operator, float(rate))
+        for operator, rate in zip(network.operators, network.rates, strict=True)
     ]

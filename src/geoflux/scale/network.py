@@ -49,8 +49,16 @@ class Operator:
     everything: bool = False
     """Whether a processed tuple gives rise to what all edges say at once (a split), or goes along
     one of them (their means are chances then)."""
+    speeds: tuple[float, ...] = ()
+    """Speeds of its processors relative to ``service_rate``, in the order in which it gets them;
+    those beyond have speed 1."""
     epochs: Epochs | None = None
     """How it makes micro-batches; ``None``: tuples are served as they come."""
+
+    def rates(self, k: int) -> tuple[float, ...]:
+        """What each of its first ``k`` processors serves a second."""
+        speeds = self.speeds[:k] + (1.0,) * (k - len(self.speeds))
+        return tuple(self.service_rate * speed for speed in speeds)
 
 
 @dataclass(frozen=True)
@@ -165,6 +173,8 @@ def _problems(o: Operator) -> list[str]:
             ("service_scv", 0 <= o.service_scv < np.inf, "at least 0"),
             ("form", o.form in ("shared", "keyed"), "shared or keyed"),
             ("heaviest", 0 <= o.heaviest <= 1, "0 to 1"),
+            ("speeds", all(speed > 0 for speed in o.speeds), "all above 0"),
+            ("speeds", not o.speeds or o.epochs is None, "none together with micro-batches"),
             ("epochs", o.epochs is None or min(vars(o.epochs).values()) >= 0, "times from 0 on"),
         )
         if not good

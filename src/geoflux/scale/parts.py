@@ -6,11 +6,12 @@ import math
 from dataclasses import dataclass, replace
 
 from geoflux.scale.batches import Batch, chances_of
-from geoflux.scale.curves import Model, epoch_time, one_processor, shares_of
+from geoflux.scale.curves import epoch_time
 from geoflux.scale.erlang import Erlang
+from geoflux.scale.forms import Model, lengthened, one_processor, shares_of
 from geoflux.scale.lasting import Stay
 from geoflux.scale.network import Edge, Network, Operator
-from geoflux.scale.waiting import equation_5, whitt
+from geoflux.scale.uneven import uneven_stays
 
 _EPOCH_SCV = 1 / 27
 """A time that is one to two epochs long, evenly."""
@@ -33,9 +34,16 @@ class Part:
         """Mean waiting time, without ``behind``."""
         return sum(s.weight * s.wait for s in self.stays)
 
-    def batch(self, edge: Edge, service: float) -> Batch:
+    @property
+    def service(self) -> float:
+        """Mean service time."""
+        return sum(s.weight * s.service for s in self.stays)
+
+    def batch(self, edge: Edge) -> Batch:
         """What comes along an edge to this operator at once."""
-        return Batch(chances_of(edge), self.k, self.stays[0].delayed, self.utilisation, service)
+        return Batch(
+            chances_of(edge), self.k, self.stays[0].delayed, self.utilisation, self.service
+        )
 
     def waiting(self, factor: float) -> Part:
         """The same with so many times the waiting time."""
@@ -45,23 +53,32 @@ class Part:
 def part_of(network: Network, i: int, k: int, how: tuple[Model, float]) -> Part:
     """The i-th operator with ``k`` processors, by a model and the variability of its arrivals."""
     operator, rate = network.operators[i], float(network.rates[i])
-    model, scv = how
+    scv = how[1]
     if operator.epochs is not None:
         return _in_epochs(operator, rate, k, scv)
-    if operator.form == "keyed":
-        return _keyed(operator, rate, k, how)
+    if operator.speeds:
+        used, stays = uneven_stays(operator, rate, k, how)
+        part = Part(k, rate, scv, used, stays)
+    elif operator.form == "keyed":
+        part = _keyed(operator, rate, k, how)
+    else:
+        part = _shared(operator, rate, k, how)
+    if operator.form == "keyed" or part.utilisation >= 1:
+        return part
+    return replace(part, behind=_behind(network, i, part))
+
+
+def _shared(operator: Operator, rate: float, k: int, how: tuple[Model, float]) -> Part:
+    model, scv = how
     service = 1 / operator.service_rate
     erlang = Erlang(rate * service, k)
     used = erlang.load / k if k else math.inf
-    factor = 1.0
-    if model == "gigk":
-        factor = equation_5(scv, operator.service_scv)
-    elif model == "whitt" and used < 1:
-        factor = whitt(scv, operator.service_scv, k, used)
-    wait = factor * erlang.wait * service if used < 1 else math.inf
+    wait = math.inf
+    if used < 1:
+        factor = lengthened(model, (scv, operator.service_scv), k, used)
+        wait = factor * erlang.wait * service
     varied = operator.service_scv if model != "mmk" else 1.0
-    part = Part(k, rate, scv, used, (Stay(erlang.delayed, wait, service, varied),))
-    return replace(part, behind=_behind(network, i, part)) if used < 1 else part
+    return Part(k, rate, scv, used, (Stay(erlang.delayed, wait, service, varied),))
 
 
 def _in_epochs(operator: Operator, rate: float, k: int, scv: float) -> Part:
@@ -94,5 +111,5 @@ def _behind(network: Network, i: int, part: Part) -> float:
         source = network.index[edge.source]
         if edge.target == operator.name and edge.mean > 0 and network.operators[source].everything:
             share = edge.mean * float(network.rates[source]) / part.rate if part.rate > 0 else 0.0
-            later += share * part.batch(edge, 1 / operator.service_rate).mean_start()
+            later += share * part.batch(edge).mean_start()
     return later

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from geoflux.scale.curves import Model
+from geoflux.scale.forms import Model
 from geoflux.scale.network import Network
 from geoflux.scale.parts import Part, part_of
 from geoflux.scale.trees import completion
@@ -77,7 +77,7 @@ def predict(network: Network, allocation: Mapping[str, int], model: Model = "gig
     parts = parts_of(network, counts, model)
     found = tuple(
         AtOperator(o.name, p.k, p.rate, p.rate / network.outside, p.utilisation, p.arrival_scv,
-                   p.wait + p.behind, p.wait + p.behind + 1 / o.service_rate)
+                   p.wait + p.behind, p.wait + p.behind + p.service)
         for o, p in zip(network.operators, parts, strict=True)
     )  # fmt: skip
     return Prediction(found, summed_of(network, parts), total_of(network, parts))
@@ -92,8 +92,8 @@ def parts_of(network: Network, counts: Sequence[int], model: Model) -> list[Part
 def summed_of(network: Network, parts: Sequence[Part]) -> float:
     """Equation 4."""
     return math.fsum(
-        part.rate / network.outside * (part.wait + part.behind + 1 / o.service_rate)
-        for part, o in zip(parts, network.operators, strict=True)
+        part.rate / network.outside * (part.wait + part.behind + part.service)
+        for part in parts
         if part.rate > 0
     )
 

@@ -50,12 +50,7 @@ class _Grid:
             for p in parts
         ]
         self._wait = [_waited(p.stays, step) for p in parts]
-        self._batches = [
-            parts[network.index[e.target]].batch(
-                e, 1 / network.operators[network.index[e.target]].service_rate
-            )
-            for e in network.edges
-        ]
+        self._batches = [parts[network.index[e.target]].batch(e) for e in network.edges]
         self._after = [
             [(n, e, network.index[e.target]) for n, e in enumerate(network.edges)
              if e.source == operator.name and e.mean > 0]

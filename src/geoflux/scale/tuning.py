@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from geoflux.errors import ConfigError
-from geoflux.scale.curves import Model
+from geoflux.scale.forms import Model
 
 Problem = Literal["latency", "processors"]
 
