@@ -18,6 +18,7 @@ from geoflux.scale.acks import Trees, acknowledgements, record_ids
 from geoflux.scale.allocation import Wanted, assign, fewest_for
 from geoflux.scale.curves import curve_of
 from geoflux.scale.erlang import Erlang, blocked, delayed
+from geoflux.scale.memory import Failed, OnTrial, ScaleMemory
 from geoflux.scale.network import Network, Operator
 from geoflux.scale.policy import ScalePolicy
 from geoflux.scale.sojourn import predict
@@ -46,8 +47,13 @@ def test_erlang_c_is_the_textbooks(k: int, used: float) -> None:
     assert delayed(k * used, k) == pytest.approx(exact, rel=1e-9, abs=1e-300)
 
 
-@given(st.floats(0, 5000), st.integers(1, 3000))
-def test_no_load_and_no_number_overflows(load: float, k: int) -> None:
+@given(st.integers(1, 3000), st.one_of(st.floats(0, 2), st.just(1.0)), st.floats(0, 5000))
+def test_no_load_and_no_number_overflows(k: int, used: float, load: float) -> None:
+    for offered in (k * used, load):
+        check_queue(offered, k)
+
+
+def check_queue(load: float, k: int) -> None:
     queue = Erlang(load, k)
     assert 0 <= queue.blocked <= 1
     assert 0 <= queue.delayed <= 1
@@ -258,8 +264,8 @@ POLICIES = {
 
 
 @pytest.mark.parametrize("name", POLICIES)
-@given(st.integers(0, 10**6), st.floats(0, 0.05), st.integers(0, 20))
-@settings(max_examples=6, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([0.0, 0.03, 0.06, 0.1]), st.integers(0, 20))
+@settings(max_examples=8, deadline=None)
 def test_a_constant_load_is_left_alone(name: str, seed: int, noise: float, more: int) -> None:
     tuning = POLICIES[name]
     start = assign(CHAIN, 12) if name == "latency" else fewest_for(CHAIN, 1.75)
@@ -285,6 +291,27 @@ def test_a_step_settles_in_few_changes_and_the_target_is_met(seed: int, factor: 
     plant.run(3000)
     assert plant.sojourns[-1] <= tuning.longest
     assert len(plant.changes) <= 6, "up, perhaps again, and down: no flapping"
+
+
+counts = st.dictionaries(st.sampled_from("abc"), st.integers(1, 9), min_size=1)
+times = st.floats(0, 1e6)
+trials = st.builds(
+    OnTrial, st.just("scale_out"), counts, counts, times, st.one_of(st.none(), times), times, times,
+    times, times,
+)  # fmt: skip
+memories = st.builds(
+    ScaleMemory, st.integers(0, 99), st.one_of(st.none(), times), st.one_of(st.none(), times),
+    st.sampled_from(["none", "shortage"]), st.integers(0, 9), st.one_of(st.none(), times),
+    st.lists(st.tuples(times, st.integers(1, 99)), max_size=3).map(tuple), st.one_of(st.none(), trials),
+    st.lists(st.builds(Failed, st.just("scale_in"), counts, times, times), max_size=2).map(tuple),
+    st.dictionaries(st.sampled_from(["scale_out", "rearrange"]), times), st.floats(-9, 9),
+    st.one_of(st.none(), counts),
+)  # fmt: skip
+
+
+@given(memories)
+def test_what_the_scheduler_remembers_survives_the_manifest(known: ScaleMemory) -> None:
+    assert ScaleMemory.from_dict(json.loads(json.dumps(known.to_dict()))) == known
 
 
 @given(st.integers(0, 10**6), st.floats(0, 0.1))

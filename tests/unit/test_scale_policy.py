@@ -51,7 +51,7 @@ def test_a_step_up_is_met_and_a_step_down_gives_processors_back() -> None:
     assert [d.action for d in back] == ["scale_in"]
     assert back[0].at >= 2400 + FEW.wait_down
     assert plant.processors < high
-    assert plant.sojourns[-1] <= FEW.longest
+    assert plant.sojourns[-1] <= (FEW.shortest + FEW.longest) / 2, "far from either bound"
 
 
 def test_changes_are_at_least_t_ra_apart() -> None:
@@ -194,3 +194,13 @@ def test_nothing_is_asked_of_a_network_that_nobody_can_serve() -> None:
     decision, _ = policy.decide(Look(0.0, hot, {"a": 4}, 50.0), {})
     assert decision.action == "none"
     assert "heaviest key" in decision.reason
+
+
+def test_giving_back_ends_between_the_two_bounds() -> None:
+    network = Network((Operator("a", 1.0, 300.0),))
+    tuning = ScaleTuning(
+        "processors", most=500, longest=1.08, shortest=1.02, wait_down=0, patience=1
+    )
+    decision, _ = ScalePolicy(tuning).decide(Look(0.0, network, {"a": 400}, 1.0), {})
+    assert decision.action == "scale_in"
+    assert decision.after["a"] == fewest_for(network, 1.05).counts["a"]
