@@ -10,7 +10,7 @@ import pytest
 from geoflux.errors import ConfigError
 from geoflux.scale.allocation import assign, fewest_for
 from geoflux.scale.decisions import Look
-from geoflux.scale.network import Network, Operator
+from geoflux.scale.network import Edge, Network, Operator
 from geoflux.scale.policy import ScalePolicy
 from geoflux.scale.sojourn import predict
 from geoflux.scale.tuning import ScaleTuning
@@ -113,7 +113,7 @@ def test_a_change_that_does_not_pay_is_not_made() -> None:
 
 
 def test_what_a_change_costs_is_learned() -> None:
-    policy = ScalePolicy(ScaleTuning("latency", most=12, patience=1, between=0, settle=30))
+    policy = ScalePolicy(ScaleTuning("latency", most=12, calm=1, between=0, settle=30))
     poor = {"extract": 8, "match": 3, "gather": 1}
     decision, state = policy.decide(Look(0.0, CHAIN, poor, 3.0), {})
     assert decision.action == "rearrange"
@@ -145,7 +145,7 @@ def test_too_little_for_the_target_is_told_and_all_that_helps_is_given() -> None
 
 
 def test_one_who_cannot_keep_up_is_a_shortage_before_anything_was_measured() -> None:
-    policy = ScalePolicy(ScaleTuning("processors", longest=2.0, patience=1, most=40))
+    policy = ScalePolicy(ScaleTuning("processors", longest=2.0, patience=1, between=0, most=40))
     decision, _ = policy.decide(Look(0.0, CHAIN, {"extract": 1, "match": 3, "gather": 1}), {})
     assert decision.action == "scale_out"
     assert "extract cannot keep up" in decision.reason
@@ -153,7 +153,9 @@ def test_one_who_cannot_keep_up_is_a_shortage_before_anything_was_measured() -> 
 
 
 def test_what_piled_up_is_worked_off() -> None:
-    policy = ScalePolicy(ScaleTuning("processors", longest=2.0, patience=1, most=40, catch_up=60))
+    policy = ScalePolicy(
+        ScaleTuning("processors", longest=2.0, patience=1, between=0, most=40, catch_up=60)
+    )
     at = {"extract": 1, "match": 3, "gather": 1}
     plain, _ = policy.decide(Look(0.0, CHAIN, at), {})
     piled, _ = policy.decide(Look(0.0, CHAIN, at, backlog={"match": 600.0}), {})
@@ -162,7 +164,7 @@ def test_what_piled_up_is_worked_off() -> None:
 
 
 def test_events_are_what_a_sensor_takes() -> None:
-    policy = ScalePolicy(ScaleTuning("latency", most=12, patience=1, between=0))
+    policy = ScalePolicy(ScaleTuning("latency", most=12, calm=1, between=0))
     decision, _ = policy.decide(Look(0.0, CHAIN, {"extract": 8, "match": 3, "gather": 1}), {})
     told = {(e.kind, e.operator, e.donor, e.before, e.after) for e in decision.events()}
     assert told == {
@@ -173,7 +175,7 @@ def test_events_are_what_a_sensor_takes() -> None:
 
 
 def test_a_decision_is_on_record_with_what_was_measured_and_predicted() -> None:
-    policy = ScalePolicy(ScaleTuning("latency", most=12, patience=1, between=0))
+    policy = ScalePolicy(ScaleTuning("latency", most=12, calm=1, between=0))
     decision, _ = policy.decide(Look(5.0, CHAIN, {"extract": 8, "match": 3, "gather": 1}, 3.0), {})
     record = json.loads(json.dumps(decision.to_dict()))
     assert record["measured"] == 3.0
@@ -199,8 +201,22 @@ def test_nothing_is_asked_of_a_network_that_nobody_can_serve() -> None:
 def test_giving_back_ends_between_the_two_bounds() -> None:
     network = Network((Operator("a", 1.0, 300.0),))
     tuning = ScaleTuning(
-        "processors", most=500, longest=1.08, shortest=1.02, wait_down=0, patience=1
+        "processors", most=500, longest=1.08, shortest=1.02, wait_down=0, patience=1, between=0
     )
     decision, _ = ScalePolicy(tuning).decide(Look(0.0, network, {"a": 400}, 1.0), {})
     assert decision.action == "scale_in"
     assert decision.after["a"] == fewest_for(network, 1.05).counts["a"]
+
+
+def test_a_loop_that_never_dies_out_is_told_and_left_alone() -> None:
+    wild = Network((Operator("a", 9.0, 1.0, everything=True),), (Edge("a", "a", 1.2),))
+    decision, state = ScalePolicy(FEW).decide(Look(0.0, wild, {"a": 1}, 3.0), {})
+    assert decision.action == "none"
+    assert "the loop a -> a makes 1.2 tuples" in decision.reason
+    assert json.loads(json.dumps(state)) == state
+
+
+def test_t_ra_counts_from_the_start() -> None:
+    tuning = ScaleTuning("latency", most=12, between=840)
+    plant = Plant(ScalePolicy(tuning), {"extract": 8, "match": 3, "gather": 1}).run(1600)
+    assert [d.at for d in plant.changes] == [10.0 + 840.0]

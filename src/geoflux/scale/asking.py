@@ -178,8 +178,10 @@ def _change(
         return Asked("none", f"{why}; but {shown(look.allocation)} is what the model would give")
     promised = max(found.prediction.total + known.offset, 0.0)
     from_now = now.total + known.offset
-    if look.sojourn is not None and trigger == "shortage":
-        from_now = max(from_now, look.sojourn) if math.isfinite(from_now) else math.inf
+    if look.sojourn is not None and math.isfinite(from_now):
+        # What is too long is told by the clock; what could be better must be so by both.
+        pick = max if trigger == "shortage" else min
+        from_now = pick(from_now, look.sojourn)
     gain = from_now - promised
     more = found.processors - look.processors
     action: Action = "scale_out" if more > 0 else "scale_in" if more < 0 else "rearrange"

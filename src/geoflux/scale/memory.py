@@ -64,7 +64,8 @@ class ScaleMemory:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for the manifest."""
-        return asdict(self) | {"needs": [list(need) for need in self.needs]}
+        out = asdict(self) | {"needs": [list(need) for need in self.needs]}
+        return out | {"failed": list(out["failed"])}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> ScaleMemory:

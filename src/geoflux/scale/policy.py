@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from geoflux.errors import UnstableLoop
 from geoflux.scale.asking import Asked, asked_for
 from geoflux.scale.decisions import Look, ScaleDecision, finite, shown
 from geoflux.scale.judging import alike, calibrated, judged
@@ -26,7 +27,8 @@ class ScalePolicy:
     """Decides on processors from what is measured.
 
     Guarantee: a decision is a pure function of the look and of the state, which is plain values and
-    holds all that is remembered; two changes are never closer than ``between``.
+    holds all that is remembered; two changes are never closer than ``between``,
+    nor the first to the start.
 
     >>> from geoflux.scale.network import Network, Operator
     >>> policy = ScalePolicy(ScaleTuning("processors", longest=2.0, patience=1, between=0))
@@ -47,7 +49,10 @@ class ScalePolicy:
         if known.started_at is None:
             known = replace(known, started_at=look.now)
         tuning = self.tuning
-        now = predict(look.network, look.allocation, tuning.model)
+        try:
+            now = predict(look.network, look.allocation, tuning.model)
+        except UnstableLoop as problem:
+            return self._nothing(known, look, None, str(problem))
         known, settling = judged(known, look, tuning)
         if known.trial is not None:
             return self._nothing(known, look, now, settling or "")
@@ -57,8 +62,12 @@ class ScalePolicy:
         if asked.after is None:
             known = replace(known, asking="none", asked=0)
             return self._nothing(known, look, now, _joined(settling, asked.reason))
-        times = known.asked + 1 if known.asking == asked.trigger else 1
-        known = replace(known, asking=asked.trigger, asked=times)
+        # Of what is merely better, every look must name the same; what is short is short.
+        asking = str(asked.trigger)
+        if asked.trigger == "suboptimal":
+            asking += f" {shown(asked.after)}"
+        times = known.asked + 1 if known.asking == asking else 1
+        known = replace(known, asking=asking, asked=times)
         held = self._held(known, look, asked)
         if held is not None:
             reason = _joined(settling, f"{asked.reason}; not yet: {held}")
@@ -68,11 +77,13 @@ class ScalePolicy:
     def _held(self, known: ScaleMemory, look: Look, asked: Asked) -> str | None:
         """Why a change that is asked for is not made now."""
         tuning = self.tuning
-        if known.asked < tuning.patience:
-            return f"asked for {known.asked} of {tuning.patience} times"
-        since = known.changed_at
+        needed = tuning.calm if asked.trigger == "suboptimal" else tuning.patience
+        if known.asked < needed:
+            return f"asked for {known.asked} of {needed} times"
+        since = known.changed_at if known.changed_at is not None else known.started_at
         if since is not None and look.now - since < tuning.between:
-            return f"{look.now - since:.0f} s since the last change, at least {tuning.between:.0f}"
+            what = "the start" if known.changed_at is None else "the last change"
+            return f"{look.now - since:.0f} s since {what}, at least {tuning.between:.0f}"
         for failed in known.failed:
             same = dict(failed.after) == dict(asked.after or {})
             further = failed.action == asked.action and asked.goes_further(failed.after)
@@ -107,13 +118,14 @@ class ScalePolicy:
         return decision, known.to_dict()
 
     def _nothing(
-        self, known: ScaleMemory, look: Look, now: Prediction, reason: str,
+        self, known: ScaleMemory, look: Look, now: Prediction | None, reason: str,
         asked: Asked | None = None,
     ) -> tuple[ScaleDecision, dict[str, Any]]:  # fmt: skip
         allocation = dict(look.allocation)
         decision = ScaleDecision(
             known.number, look.now, "none", asked.trigger if asked else "none", reason,
-            allocation, allocation, False, look.sojourn, finite(now.total + known.offset),
+            allocation, allocation, False, look.sojourn,
+            None if now is None else finite(now.total + known.offset),
             finite(asked.promised) if asked else None, look.network.outside, now,
         )  # fmt: skip
         return decision, known.to_dict()

@@ -27,9 +27,12 @@ class ScaleTuning:
     shortest: float = 0.0
     """T_min; below T_max."""
     between: float = 60.0
-    """At least so long between two changes (T_ra)."""
+    """At least so long between two changes, and before the first (T_ra)."""
     patience: int = 3
     """So many looks in a row must ask for a change; at least 1."""
+    calm: int = 9
+    """The same where as many processors elsewhere would merely be better: nothing is urgent there,
+    and noise names something better now and then; at least 1."""
     least_gain: float = 0.1
     """A change must be predicted to shorten the time by this share; 0 to 1."""
     headroom: float = 0.7
@@ -67,6 +70,7 @@ class ScaleTuning:
                 ("shortest", 0 <= self.shortest < self.longest, "from 0, below `longest`"),
                 ("between", self.between >= 0, "at least 0 seconds"),
                 ("patience", self.patience >= 1, "at least 1 look"),
+                ("calm", self.calm >= 1, "at least 1 look"),
                 ("least_gain", 0 <= self.least_gain < 1, "from 0, below 1"),
                 ("headroom", 0 < self.headroom <= 1, "above 0, up to 1"),
                 ("payback", self.payback > 0, "more than 0 seconds"),
