@@ -190,6 +190,10 @@ def test_unequal_processors_are_part_of_the_network() -> None:
         assert total(4, (2.0, 1.0), form) < total(4, (), form)
         assert total(4, (0.7, 1.0), form) > total(4, (), form)
     assert total(2, (2.0, 1.0)) < math.inf, "two are enough if one is fast"
+    hot = Operator("a", 1.0, 2.0, form="keyed", heaviest=0.3, speeds=(2.0, 1.0))
+    busy, calm = 2 * 0.65, 2 * 0.35
+    expected = 0.65 / (2 - busy) + 0.35 / (1 - calm)
+    assert predict(Network((hot,)), {"a": 2}).total == pytest.approx(expected)
     fast = Network((Operator("a", 1.0, 2.5, speeds=(2.0, 2.0)), Operator("b", 1.0, 0.5)))
     best = min(predict(fast, {"a": k, "b": 4 - k}).total for k in (2, 3))
     assert assign(fast, 4).prediction.total == pytest.approx(best)

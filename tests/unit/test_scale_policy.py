@@ -10,6 +10,7 @@ import pytest
 from geoflux.errors import ConfigError
 from geoflux.scale.allocation import assign, fewest_for
 from geoflux.scale.decisions import Look
+from geoflux.scale.memory import ScaleMemory
 from geoflux.scale.network import Edge, Network, Operator
 from geoflux.scale.policy import ScalePolicy
 from geoflux.scale.sojourn import predict
@@ -220,3 +221,23 @@ def test_t_ra_counts_from_the_start() -> None:
     tuning = ScaleTuning("latency", most=12, between=840)
     plant = Plant(ScalePolicy(tuning), {"extract": 8, "match": 3, "gather": 1}).run(1600)
     assert [d.at for d in plant.changes] == [10.0 + 840.0]
+
+
+def test_what_is_merely_better_must_be_named_longer_than_what_is_short() -> None:
+    tuning = ScaleTuning("latency", most=12, patience=2, calm=5, between=0)
+    plant = Plant(ScalePolicy(tuning), {"extract": 8, "match": 3, "gather": 1}).run(200)
+    assert [d.at for d in plant.changes] == [50.0]
+    tuning = ScaleTuning("processors", most=40, longest=2.0, patience=2, calm=5, between=0)
+    plant = Plant(ScalePolicy(tuning), {"extract": 2, "match": 2, "gather": 1}).run(100)
+    assert plant.changes[0].at == 20.0
+
+
+def test_what_kinds_of_changes_cost_is_kept_apart() -> None:
+    policy = ScalePolicy(ScaleTuning("latency", most=12, calm=1, between=0, settle=10))
+    state = ScaleMemory(costs={"scale_out": 7.0}).to_dict()
+    decision, state = policy.decide(
+        Look(0.0, CHAIN, {"extract": 8, "match": 3, "gather": 1}, 3.0), state
+    )
+    _, state = policy.decide(Look(10.0, CHAIN, decision.after, 2.0), state)
+    assert state["costs"]["scale_out"] == 7.0
+    assert "rearrange" in state["costs"]

@@ -1,30 +1,32 @@
-"""How good the model behind DRS is: formulas, the greedy, and simulated networks. No Spark.
+"""How good the model behind DRS is: formulas and simulated networks. No Spark.
 
-Formulas are held against the textbook's sums in sixty digits, the greedy against all allocations,
-predicted times against a simulator of queueing networks (:mod:`geoflux.sim.queue_network`), which
-itself is held against ciw. Every function returns figures by name; all of it comes from seeds.
+Formulas are held against the textbook's sums in sixty digits, predicted times against a simulator of
+queueing networks (:mod:`geoflux.sim.queue_network`), which itself is held against ciw. Every
+function returns figures by name; all of it comes from seeds.
 """
 
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from statistics import median
 from typing import Any
 
 import numpy as np
 
+from geoflux.bench.drs_allocations import (
+    allocate_times,
+    fork_allocations,
+    greedy_optimal,
+    measure_times,
+)
 from geoflux.bench.drs_networks import Kind, as_stations, random_network
+from geoflux.bench.drs_sizes import FULL, QUICK, ModelSizes
 from geoflux.bench.table import Bars
-from geoflux.scale.allocation import Wanted, assign
-from geoflux.scale.curves import curve_of
 from geoflux.scale.epochs import Epochs, SlotWork, epoch_delay
 from geoflux.scale.erlang import Erlang
 from geoflux.scale.forms import Model
-from geoflux.scale.network import Edge, Network, Operator
 from geoflux.scale.sojourn import predict
 from geoflux.scale.unequal import gumbel
 from geoflux.sim.epoch_line import simulate_epochs
@@ -40,22 +42,8 @@ BARS: Bars = {
 }
 
 
-@dataclass(frozen=True)
-class ModelSizes:
-    """How much is tried."""
+__all__ = ["BARS", "FULL", "QUICK", "ModelSizes", "measure_model"]
 
-    ks: tuple[int, ...] = (1, 2, 3, 5, 10, 30, 100, 170, 171, 300, 1000)
-    networks: int = 1000
-    """For the greedy."""
-    simulated: int = 40
-    """Of each kind."""
-    trees: int = 400_000
-    customers: int = 40_000
-    """For ciw."""
-
-
-FULL = ModelSizes()
-QUICK = ModelSizes((1, 2, 10, 171, 1000), 200, 6, 60_000, 20_000)
 _USED = (0.05, 0.3, 0.5, 0.7, 0.9, 0.99, 0.9999)
 
 
@@ -63,7 +51,8 @@ def measure_model(sizes: ModelSizes) -> dict[str, Any]:
     """All of it."""
     return (
         erlang_error(sizes) | greedy_optimal(sizes) | simulated_within(sizes)
-        | epochs_within(sizes) | unequal_within(sizes) | allocate_times()
+        | fork_allocations(sizes) | epochs_within(sizes) | unequal_within(sizes)
+        | ciw_within(sizes) | allocate_times() | measure_times()
     )  # fmt: skip
 
 
@@ -91,43 +80,6 @@ def _textbook(load: Decimal, k: int) -> tuple[Decimal, Decimal, Decimal]:
         waiting = term * k / (k - load)
         delayed = waiting / (whole - term + waiting)
         return term / whole, delayed, delayed / (k - load)
-
-
-def greedy_optimal(sizes: ModelSizes, spare: int = 6) -> dict[str, float]:
-    """On how many random networks with loops the greedy is as good as the best of all allocations,
-    for every number of processors up to ``spare`` more than it takes."""
-    good = tried = 0
-    for seed in range(sizes.networks):
-        network, _ = random_network("mmk", seed, most_processors=4)
-        weights = network.visits
-        times, least = [], []
-        for operator, rate in zip(network.operators, network.rates, strict=True):
-            curve = curve_of(operator, float(rate))
-            least.append(curve.k)
-            row = [curve.time]
-            for _ in range(spare):
-                curve.add()
-                row.append(curve.time)
-            times.append(row)
-        table = np.array(times) * weights[:, None]
-        for more in range(spare + 1):
-            best = _best_of_all(table, more)
-            found = assign(network, sum(least) + more, Wanted("mmk"))
-            tried += 1
-            good += found.processors == sum(least) + more and (
-                found.prediction.total <= best * (1 + 1e-12)
-            )
-    return {"greedy_is_optimal": good / tried, "greedy_networks": sizes.networks}
-
-
-def _best_of_all(table: np.ndarray, more: int) -> float:
-    """The least sum over all ways to hand ``more`` processors to the rows."""
-    size = len(table)
-    ways = itertools.combinations(range(more + size - 1), size - 1)
-    bars = np.array(list(ways), np.int64).reshape(-1, size - 1)
-    edges = np.hstack([np.full((len(bars), 1), -1), bars, np.full((len(bars), 1), more + size - 1)])
-    given = np.diff(edges, axis=1) - 1
-    return float(table[np.arange(size), given].sum(axis=1).min())
 
 
 def simulated_within(sizes: ModelSizes) -> dict[str, float]:
@@ -218,22 +170,3 @@ def unequal_within(sizes: ModelSizes) -> dict[str, float]:
         "unequal_within": max(abs(e) for e in any_free),
         "unequal_over_fastest_first": max(fastest),
     }
-
-
-def allocate_times(repeats: int = 9) -> dict[str, float]:
-    """Milliseconds to find the best allocation of K processors for the first application of the
-    paper, as its table II."""
-    chain = Network(
-        (Operator("extract", 2.0, 13.0), Operator("match", 1.5), Operator("gather", 30.0)),
-        (Edge("extract", "match", 1.0), Edge("match", "gather", 0.5)),
-    )
-    out = {}
-    for processors in (22, 48, 96, 192, 1000):
-        network = chain.at_rate(processors / 25)
-        taken = []
-        for _ in range(repeats):
-            started = time.perf_counter()
-            assign(network, processors)
-            taken.append(time.perf_counter() - started)
-        out[f"allocate_ms_k{processors}"] = median(taken) * 1e3
-    return out

@@ -10,7 +10,7 @@ Source: DRS IV-A. A tuple's service may be timed once in N_m; counts are never s
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 
@@ -118,40 +118,46 @@ class OperatorSums:
         return cls(**{**values, "by_slot": by_slot})
 
 
+_MAPPINGS = ("derived", "derived_squares", "by_slot")
+_NUMBERS = tuple(f.name for f in fields(OperatorSums) if f.name not in _MAPPINGS)
+
+
 def aggregated(
     windows: Iterable[SlotWindow], inputs: Iterable[InputWindow] = ()
 ) -> dict[str, OperatorSums]:
     """The slots' reports by operator; slots may have looked for different lengths of time.
 
-    >>> one = SlotWindow("a", 0, 2.0, 10, 8, 1.6, 0.5, 8)
-    >>> sums = aggregated([one, replace(one, slot=1)])["a"]
+    >>> slots = [SlotWindow("a", slot, 2.0, 10, 8, 1.6, 0.5, 8) for slot in (0, 1)]
+    >>> sums = aggregated(slots)["a"]
     >>> sums.arrivals, sums.service_rate, round(sums.service_scv, 4)
     (10.0, 5.0, 0.5625)
     """
-    out: dict[str, OperatorSums] = {}
+    numbers: dict[str, dict[str, float]] = {}
+    mappings: dict[str, dict[str, dict[Any, float]]] = {}
     for w in windows:
-        was = out.get(w.operator, OperatorSums(0))
         per = 1 / w.seconds
-        out[w.operator] = replace(
-            was, slots=was.slots + 1, arrivals=was.arrivals + w.arrivals * per,
-            served=was.served + w.served * per, timed=was.timed + w.timed * per,
-            busy_seconds=was.busy_seconds + w.busy_seconds * per,
-            busy_squares=was.busy_squares + w.busy_squares * per,
-            waiting=was.waiting + w.waiting,
-            derived=_added(was.derived, w.derived, per),
-            derived_squares=_added(was.derived_squares, w.derived_squares, per),
-            by_slot={**was.by_slot, w.slot: was.by_slot.get(w.slot, 0.0) + w.arrivals * per},
-        )  # fmt: skip
+        add = numbers.setdefault(w.operator, dict.fromkeys(_NUMBERS, 0.0))
+        add["slots"] += 1
+        add["waiting"] += w.waiting
+        for name in ("arrivals", "served", "timed", "busy_seconds", "busy_squares"):
+            add[name] += getattr(w, name) * per
+        into = mappings.setdefault(w.operator, {name: {} for name in _MAPPINGS})
+        _add(into["derived"], w.derived, per)
+        _add(into["derived_squares"], w.derived_squares, per)
+        _add(into["by_slot"], {w.slot: w.arrivals}, per)
     for i in inputs:
-        was = out.get(i.operator, OperatorSums(0))
         per = 1 / i.seconds
-        out[i.operator] = replace(
-            was, outside=was.outside + i.arrivals * per, gaps=was.gaps + i.gaps * per,
-            gap_seconds=was.gap_seconds + i.gap_seconds * per,
-            gap_squares=was.gap_squares + i.gap_squares * per,
-        )  # fmt: skip
+        add = numbers.setdefault(i.operator, dict.fromkeys(_NUMBERS, 0.0))
+        add["outside"] += i.arrivals * per
+        for name in ("gaps", "gap_seconds", "gap_squares"):
+            add[name] += getattr(i, name) * per
+    out = {}
+    for operator, add in numbers.items():
+        values: dict[str, Any] = {**add, **mappings.get(operator, {}), "slots": int(add["slots"])}
+        out[operator] = OperatorSums(**values)
     return out
 
 
-def _added(to: Mapping[Any, float], more: Mapping[Any, float], by: float) -> dict[Any, float]:
-    return {k: to.get(k, 0.0) + more.get(k, 0.0) * by for k in {**to, **more}}
+def _add(to: dict[Any, float], more: Mapping[Any, float], by: float) -> None:
+    for key, value in more.items():
+        to[key] = to.get(key, 0.0) + value * by
