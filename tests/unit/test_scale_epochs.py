@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from geoflux.scale.epochs import Epochs, SlotWork, epoch_delay, slowest_slot
-from geoflux.sim.epoch_line import simulate_epochs
+from geoflux.scale.network import Edge, Network, Operator
+from geoflux.scale.sojourn import predict
+from geoflux.sim.epoch_line import simulate_chain, simulate_epochs
 
 LINES = {
     "a trigger that is kept": (SlotWork(100.0, 2, 0.001), Epochs(1.0, 0.1, 0.05)),
@@ -49,3 +51,23 @@ def test_the_slowest_of_more_slots_with_less_each_is_sooner_done() -> None:
     assert times[0] == pytest.approx(40.0)
     assert times == sorted(times, reverse=True)
     assert times[3] > 40.0 / 8 * 1.1, "the slowest of eight has more than its share"
+
+
+@pytest.mark.parametrize("form", ["keyed", "shared"])
+@pytest.mark.parametrize("trigger", [0.0, 2.0])
+def test_a_chain_of_operators_takes_what_its_epochs_take(form: str, trigger: float) -> None:
+    epochs = Epochs(trigger, 0.25, 0.1)
+    network = Network(
+        tuple(
+            Operator(name, rate, 3.0 if name == "a" else 0.0, form=form, epochs=epochs)
+            for name, rate in (("a", 2.0), ("b", 1.5), ("c", 30.0))
+        ),
+        (Edge("a", "b", 1.0), Edge("b", "c", 1.0)),
+    )
+    counts = {"a": 4, "b": 6, "c": 2}
+    works = [
+        SlotWork(3.0, counts[o.name], 1 / o.service_rate, dealt=form == "shared")
+        for o in network.operators
+    ]
+    true = simulate_chain(works, epochs, 30_000, 1)
+    assert predict(network, counts).total == pytest.approx(true, rel=0.1)

@@ -1,7 +1,7 @@
 """How good the model behind DRS is: formulas and simulated networks. No Spark.
 
-Formulas are held against the textbook's sums in sixty digits, predicted times against a simulator of
-queueing networks (:mod:`geoflux.sim.queue_network`), which itself is held against ciw. Every
+Formulas are held against the textbook's sums in sixty digits, predicted times against a simulator
+of queueing networks (:mod:`geoflux.sim.queue_network`), which itself is held against ciw. Every
 function returns figures by name; all of it comes from seeds.
 """
 

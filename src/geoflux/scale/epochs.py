@@ -94,16 +94,12 @@ def epoch_delay(work: SlotWork, epochs: Epochs) -> EpochDelay | None:
     """
     if work.utilisation >= 1 or work.slots < 1:
         return None
-    fixed = epochs.overhead + epochs.commit
-    took = fixed + slowest_slot(work, work.rate * epochs.trigger)
-    if 0 < took <= epochs.trigger:
-        length, spread, share = epochs.trigger, 0.0, 1.0
-    else:
-        found = _one_after_the_other(work, fixed)
-        if found is None:
-            return None
-        length, spread = found
-        took = length
+    found = _rhythm(work, epochs)
+    if found is None:
+        return None
+    length, spread, took = found
+    share = 1.0
+    if epochs.trigger == 0:
         # While nothing runs, the next record opens an epoch itself.
         during = work.rate * length
         share = during / (during + math.exp(-during))
@@ -128,8 +124,9 @@ def _slowest(work: SlotWork, records: float) -> tuple[float, float]:
     if records <= 0:
         return 0.0, 0.0
     if work.dealt:
-        variance = records * (1 + work.service_scv) * work.service**2 / work.slots**2
-        return _dealt(work, records), variance
+        taken = records * (1 + work.service_scv) / work.slots**2
+        last = work.service_scv * sum(1 / n**2 for n in range(1, work.slots + 1))
+        return _dealt(work, records), (taken + last * -math.expm1(-records)) * work.service**2
     parts = list(zip(work.shares, (1, work.slots - 1), strict=True))
     means = [share * records * work.service for share, _ in parts]
     sds = [math.sqrt(share * records * (1 + work.service_scv)) * work.service for share, _ in parts]
@@ -204,26 +201,44 @@ def _own(work: SlotWork, others: float) -> float:
     return (1 + others * (heavy**2 + (work.slots - 1) * light**2)) * work.service
 
 
-def _one_after_the_other(work: SlotWork, fixed: float) -> tuple[float, float] | None:
-    """The length that repeats itself (fixed costs and the work that came during one length), and
-    its squared coefficient of variation.
+def _rhythm(work: SlotWork, epochs: Epochs) -> tuple[float, float, float] | None:
+    """The time between the starts of two epochs that repeats itself, its squared coefficient of
+    variation, and how long an epoch takes.
 
-    The slowest slot's time is not linear in what came, so the length's own variation counts: the
-    mean is taken at three points."""
-    length, spread = fixed + work.service, 0.0
+    An epoch takes its fixed costs and the work that came since the one before started; the next
+    starts when it is done, and not before the trigger. The slowest slot's time is not linear in
+    what came, so variation counts: the mean is taken at three points."""
+    fixed = epochs.overhead + epochs.commit
+    length, variance = max(epochs.trigger, fixed + work.service), 0.0
     for _ in range(200):
         came = work.rate * length
-        away = math.sqrt(3 * min(spread, 0.3))
+        away = math.sqrt(3 * min(variance / length**2, 0.3))
         at = [_slowest(work, came * (1 + x)) for x in (-away, 0.0, away)]
-        work_mean = at[0][0] / 6 + 2 * at[1][0] / 3 + at[2][0] / 6
-        new = fixed + work_mean + math.exp(-came) * work.service
+        alone = math.exp(-came) * work.service if epochs.trigger == 0 else 0.0
+        took = fixed + at[0][0] / 6 + 2 * at[1][0] / 3 + at[2][0] / 6 + alone
         slope = (at[2][0] - at[0][0]) / (2 * away * length) if away > 0 else work.utilisation
-        slope = min(max(slope - math.exp(-came) * work.rate * work.service, 0.0), 0.999)
-        varied = at[1][1] / (1 - slope**2) / new**2
-        if abs(new - length) < 1e-9 * new and abs(varied - spread) < 1e-6:
-            return new, varied
-        if new > _LONGEST * (fixed + work.service):
+        slope = min(max(slope - work.rate * alone, 0.0), 0.999)
+        varied = at[1][1] + slope**2 * variance
+        new, new_variance, late = _after(took, varied, epochs.trigger)
+        if abs(new - length) < 1e-9 * new and abs(new_variance - variance) < 1e-6 * new**2:
+            return new, new_variance / new**2, took
+        if new > _LONGEST * (fixed + work.service + epochs.trigger):
             return None
         # Newton's step: just going on would take as long as the slots are busy.
-        length, spread = max(length + (new - length) / (1 - slope), fixed), varied
-    return length, spread
+        length = max(length + (new - length) / (1 - slope * late), fixed, epochs.trigger)
+        variance = new_variance
+    return length, variance / length**2, took
+
+
+def _after(took: float, variance: float, trigger: float) -> tuple[float, float, float]:
+    """When the next epoch starts: mean and variance of the later of the trigger and the end, taken
+    as normal, and the chance that it is the end."""
+    sd = math.sqrt(variance)
+    if trigger == 0 or sd == 0:
+        return max(took, trigger), variance if took > trigger else 0.0, float(took > trigger)
+    over = took - trigger
+    late = 0.5 * (1 + math.erf(over / sd / math.sqrt(2)))
+    density = math.exp(-((over / sd) ** 2) / 2) / math.sqrt(2 * math.pi)
+    first = over * late + sd * density
+    second = (over**2 + variance) * late + over * sd * density
+    return trigger + first, max(second - first**2, 0.0), late
