@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from geoflux.bench import drs_model
+from geoflux.bench.drs_allocations import recommended
 from geoflux.bench.drs_networks import as_stations, random_network
 from geoflux.bench.table import is_met
 from geoflux.scale.sojourn import predict
@@ -77,3 +78,9 @@ def test_the_same_seed_gives_the_same_network_and_the_same_times() -> None:
     one, two = (simulate_network(stations, 5_000, 9).completion for _ in range(2))
     assert one == two
     assert predict(*first).total == predict(*again).total
+
+
+def test_the_recommended_allocation_is_the_best_of_its_neighbours() -> None:
+    figures = recommended(SIZES)
+    assert figures["simulated_recommended_is_best"] >= 0.95
+    assert figures["simulated_rank_correlation"] >= 0.8

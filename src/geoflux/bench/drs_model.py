@@ -20,6 +20,7 @@ from geoflux.bench.drs_allocations import (
     fork_allocations,
     greedy_optimal,
     measure_times,
+    recommended,
 )
 from geoflux.bench.drs_networks import Kind, as_stations, random_network
 from geoflux.bench.drs_sizes import FULL, QUICK, ModelSizes
@@ -37,6 +38,8 @@ BARS: Bars = {
     "greedy_is_optimal": (">=", 1.0),
     "simulated_within": ("<=", 0.05),
     "simulated_within_gigk": ("<=", 0.15),
+    "simulated_recommended_is_best": (">=", 0.95),
+    "simulated_rank_correlation": (">=", 0.9),
     "ciw_within": ("<=", 0.05),
     "allocate_ms_k1000": ("<=", 5.0),
 }
@@ -51,8 +54,8 @@ def measure_model(sizes: ModelSizes) -> dict[str, Any]:
     """All of it."""
     return (
         erlang_error(sizes) | greedy_optimal(sizes) | simulated_within(sizes)
-        | fork_allocations(sizes) | epochs_within(sizes) | unequal_within(sizes)
-        | ciw_within(sizes) | allocate_times() | measure_times()
+        | fork_allocations(sizes) | recommended(sizes) | epochs_within(sizes)
+        | unequal_within(sizes) | ciw_within(sizes) | allocate_times() | measure_times()
     )  # fmt: skip
 
 

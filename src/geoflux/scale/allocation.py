@@ -56,7 +56,11 @@ class Wanted:
         return [(self.floors or {}).get(o.name, 0) for o in network.operators]
 
 
-def assign(network: Network, processors: int, wanted: Wanted = Wanted()) -> Allocation:  # noqa: B008
+PLAIN = Wanted()
+"""With the default model, and nobody preferred."""
+
+
+def assign(network: Network, processors: int, wanted: Wanted = PLAIN) -> Allocation:
     """The assignment of so many processors with the least expected total sojourn time.
 
     Guarantee: optimal for tuples that go one way at a time with the model ``mmk``, and with
@@ -68,26 +72,21 @@ def assign(network: Network, processors: int, wanted: Wanted = Wanted()) -> Allo
     {'a': 4, 'b': 2}
     """
     _enough(network, processors, wanted)
-    best: Allocation | None = None
+    found: dict[tuple[int, ...], Allocation] = {}
     counts: Sequence[int] = _even(network, processors)
-    seen: set[tuple[int, ...]] = set()
-    while tuple(counts) not in seen and len(seen) < _ROUNDS:
-        seen.add(tuple(counts))
+    for _ in range(1 if _settled(network, wanted) else _ROUNDS):
         greedy = _greedy(network, counts, wanted)
         while greedy.processors < processors:
             greedy.add()
-        found = _of(network, greedy.counts, wanted.model)
-        if best is None or found.prediction.total < best.prediction.total:
-            best = found
-        if _settled(network, wanted):
+        counts = tuple(greedy.counts)
+        if counts in found:
             break
-        counts = list(greedy.counts)
-    assert best is not None
-    return best
+        found[counts] = _of(network, counts, wanted.model)
+    return min(found.values(), key=lambda allocation: allocation.prediction.total)
 
 
 def fewest_for(
-    network: Network, target: float, wanted: Wanted = Wanted(), most: int = MOST  # noqa: B008
+    network: Network, target: float, wanted: Wanted = PLAIN, most: int = MOST
 ) -> Allocation:  # fmt: skip
     """The fewest processors with an expected total sojourn time of ``target`` seconds at most.
 

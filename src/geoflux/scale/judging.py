@@ -11,8 +11,11 @@ from geoflux.scale.tuning import ScaleTuning
 
 _WEIGHT = 0.5
 """Of what was known before, for costs and for the offset."""
-_SURE = 0.95
+_SURE = 0.9
 """Beyond this utilisation the model's time says little about a measured one."""
+
+_PILED_SECONDS = 1.0
+"""Where more than the inputs of so long have piled up, a time is that of the pile."""
 
 
 def judged(known: ScaleMemory, look: Look, tuning: ScaleTuning) -> tuple[ScaleMemory, str | None]:
@@ -69,9 +72,10 @@ def _worse(trial: OnTrial, sojourn: float, tuning: ScaleTuning) -> bool:
 
 def calibrated(known: ScaleMemory, look: Look, now: Prediction) -> ScaleMemory:
     """With what is measured beyond the model, where it can be known: everybody keeps up with room
-    to spare, and nothing was changed just now."""
+    to spare, nothing has piled up, and nothing was changed just now."""
     used = max(o.utilisation for o in now.operators)
-    if look.sojourn is None or known.trial is not None or used > _SURE:
+    piled = sum(look.backlog.values()) > look.network.outside * _PILED_SECONDS
+    if look.sojourn is None or known.trial is not None or used > _SURE or piled:
         return known
     beyond = max(look.sojourn - now.total, -0.9 * now.total)
     return replace(known, offset=_WEIGHT * known.offset + (1 - _WEIGHT) * beyond)
