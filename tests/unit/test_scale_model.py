@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -321,3 +322,11 @@ def test_micro_batches_are_part_of_the_network() -> None:
     assert found.prediction.total < there.total
     few = fewest_for(network, 2.5)
     assert few.prediction.total <= 2.5
+
+
+def test_the_example_in_the_docs_is_right() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "drs.md").read_text()
+    code = page.split("```python\n")[1].split("```")[0]
+    names: dict[str, object] = {}
+    exec(compile(code, "docs/drs.md", "exec"), names)
+    assert assign(names["app"], 22).counts == {"extract": 9, "match": 12, "gather": 1}  # type: ignore[arg-type]
