@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from geoflux.scale.critical import weights_of
 from geoflux.scale.curves import KeyedCurve, SharedCurve
 from geoflux.scale.epochs import Epochs
 from geoflux.scale.erlang import Erlang, delayed
-from geoflux.scale.forms import fewest_keyed
+from geoflux.scale.forms import fewest_keyed, fewest_processors
 from geoflux.scale.lasting import Stay, distribution
 from geoflux.scale.network import Edge, Network, Operator
 from geoflux.scale.sojourn import predict
@@ -199,6 +200,28 @@ def test_unequal_processors_are_part_of_the_network() -> None:
     best = min(predict(fast, {"a": k, "b": 4 - k}).total for k in (2, 3))
     assert assign(fast, 4).prediction.total == pytest.approx(best)
     assert fewest_for(fast, 3.0).counts == {"a": 2, "b": 1}
+
+
+@pytest.mark.parametrize("form", ["shared", "keyed"])
+@pytest.mark.parametrize("rate", [0.0, 0.4, 2.0, 5.5, 40.0])
+@pytest.mark.parametrize("speeds", [(), (2.0, 2.0), (0.5,), (3.0, 0.25, 1.0)])
+def test_the_fewest_processors_just_keep_up(
+    form: str, rate: float, speeds: tuple[float, ...]
+) -> None:
+    operator = Operator(
+        "a", 1.0, form=form, heaviest=0.01 if form == "keyed" else 0.0, speeds=speeds
+    )
+    idle = Operator("b", 1.0, 1.0)
+    network = Network((replace(operator, arrivals=rate), idle))
+    few = fewest_processors(operator, rate)
+    assert not predict(network, {"a": few, "b": 2}).overrun
+    for k in range(1, few):
+        assert predict(network, {"a": k, "b": 2}).overrun == ("a",)
+
+
+def test_nobody_without_a_processor() -> None:
+    with pytest.raises(ConfigError, match="at least 1 processor"):
+        predict(CHAIN, {"a": 3, "b": 0, "c": 1})
 
 
 def test_exactly_k_processors_are_handed_out() -> None:

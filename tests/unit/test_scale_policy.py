@@ -173,6 +173,9 @@ def test_events_are_what_a_sensor_takes() -> None:
         ("scale_out", "match", 1, 3, BEST["match"]),
     }
     assert {e.occasion for e in decision.events()} == {1}
+    # An operator is known by its place in the network, in whatever order its count is given.
+    again, _ = policy.decide(Look(0.0, CHAIN, {"gather": 1, "match": 3, "extract": 8}), {})
+    assert again.events() == decision.events()
 
 
 def test_a_decision_is_on_record_with_what_was_measured_and_predicted() -> None:

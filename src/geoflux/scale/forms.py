@@ -11,7 +11,6 @@ from geoflux.scale.waiting import equation_5, whitt
 
 Model = Literal["mmk", "gigk", "whitt"]
 """Exponential times; equation 5; equation 5 with Whitt's refinement."""
-_MOST = 100_000
 
 
 def lengthened(model: Model, scvs: tuple[float, float], k: int, utilisation: float) -> float:
@@ -56,12 +55,17 @@ def fewest_processors(operator: Operator, rate: float) -> int:
         if operator.form == "keyed":
             return fewest_keyed(operator, rate)
         return enough_for(rate / operator.service_rate)
-    k = 1
-    while not _keep_up(operator, rate, k):
-        if k > len(operator.speeds) + _MOST:
-            break
-        k += 1
-    return k
+    known = len(operator.speeds)
+    for k in range(1, known + 1):
+        if _keep_up(operator, rate, k):
+            return k
+    if operator.form == "shared":
+        beyond = rate / operator.service_rate - sum(operator.speeds)
+        return known + enough_for(beyond)
+    slowest = min(operator.service_rate, *operator.rates(known))
+    spread, left = rate * (1 - operator.heaviest), operator.rates(1)[0] - rate * operator.heaviest
+    needed = max(spread / slowest, spread / left if left > 0 else 0.0)
+    return max(known, math.floor(needed)) + 1
 
 
 def _keep_up(operator: Operator, rate: float, k: int) -> bool:

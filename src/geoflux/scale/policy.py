@@ -45,6 +45,8 @@ class ScalePolicy:
         self, look: Look, state: Mapping[str, Any]
     ) -> tuple[ScaleDecision, dict[str, Any]]:  # fmt: skip
         """The decision after a look, and the state from now on."""
+        in_order = {o.name: look.allocation[o.name] for o in look.network.operators}
+        look = replace(look, allocation=in_order)
         known = ScaleMemory.from_dict(state)
         if known.started_at is None:
             known = replace(known, started_at=look.now)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from geoflux.errors import ConfigError
 from geoflux.scale.forms import Model
 from geoflux.scale.network import Network
 from geoflux.scale.parts import Part, part_of
@@ -74,6 +75,8 @@ def predict(network: Network, allocation: Mapping[str, int], model: Model = "gig
     1.0
     """
     counts = [allocation[o.name] for o in network.operators]
+    if min(counts) < 1:
+        raise ConfigError(f"{dict(allocation)}: every operator needs at least 1 processor")
     parts = parts_of(network, counts, model)
     found = tuple(
         AtOperator(o.name, p.k, p.rate, p.rate / network.outside, p.utilisation, p.arrival_scv,

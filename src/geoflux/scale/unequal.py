@@ -41,6 +41,8 @@ def gumbel(arrival_rate: float, rates: Sequence[float]) -> Unequal | None:
     total = float(speeds.sum())
     if arrival_rate >= total or not len(speeds) or (speeds <= 0).any():
         return None
+    if arrival_rate <= 0:
+        return Unequal(0.0, 0.0, float((1 / speeds).mean()))
     k = len(speeds)
     chances = _shares_of_busy(arrival_rate / speeds)
     load = arrival_rate / total
