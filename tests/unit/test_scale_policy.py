@@ -10,6 +10,7 @@ import pytest
 from geoflux.errors import ConfigError
 from geoflux.scale.allocation import assign, fewest_for
 from geoflux.scale.decisions import Look
+from geoflux.scale.epochs import Epochs
 from geoflux.scale.memory import ScaleMemory
 from geoflux.scale.network import Edge, Network, Operator
 from geoflux.scale.policy import ScalePolicy
@@ -244,3 +245,36 @@ def test_what_kinds_of_changes_cost_is_kept_apart() -> None:
     _, state = policy.decide(Look(10.0, CHAIN, decision.after, 2.0), state)
     assert state["costs"]["scale_out"] == 7.0
     assert "rearrange" in state["costs"]
+
+
+def test_who_cannot_keep_up_is_urgent_in_either_problem() -> None:
+    tuning = ScaleTuning("latency", most=12, patience=2, calm=50, between=0)
+    plant = Plant(ScalePolicy(tuning), {"extract": 9, "match": 2, "gather": 1}).run(100)
+    assert plant.changes[0].at == 20.0
+    assert plant.changes[0].trigger == "shortage"
+
+
+def test_a_change_that_is_not_there_yet_is_waited_for() -> None:
+    policy = ScalePolicy(ScaleTuning("latency", most=12, calm=1, between=0, settle=30))
+    poor = {"extract": 8, "match": 3, "gather": 1}
+    decision, state = policy.decide(Look(0.0, CHAIN, poor, 3.0), {})
+    for now in (10.0, 20.0, 40.0):
+        nothing, state = policy.decide(Look(now, CHAIN, poor, 3.0), state)
+        assert nothing.reason == "the last change is not there yet"
+    settling, state = policy.decide(Look(50.0, CHAIN, decision.after, 2.0), state)
+    assert settling.reason == "the last change is settling"
+    # Never came: after a while it is asked for anew.
+    decision, state = policy.decide(Look(0.0, CHAIN, poor, 3.0), {})
+    again, state = policy.decide(Look(61.0, CHAIN, poor, 3.0), state)
+    assert again.action == "rearrange"
+
+
+def test_what_always_waits_is_no_pile() -> None:
+    """Between two epochs records wait; that is neither worked off nor held against the model."""
+    epochs = Epochs(trigger=5.0, overhead=0.2, commit=0.1)
+    network = Network((Operator("a", 10.0, 20.0, form="keyed", epochs=epochs),))
+    policy = ScalePolicy(ScaleTuning("processors", longest=20.0, patience=1, between=0))
+    look = Look(0.0, network, {"a": 4}, 7.0, backlog={"a": 100.0})
+    _, state = policy.decide(look, {})
+    expected = 7.0 - predict(network, {"a": 4}).total
+    assert state["offset"] == pytest.approx(expected / 2)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from geoflux.errors import InfeasibleError
 from geoflux.scale.allocation import Allocation, Wanted, assign, fewest_for, least_time
-from geoflux.scale.decisions import Action, Look, Trigger, shown, told
+from geoflux.scale.decisions import Action, Look, Trigger, piled_up, shown, told
 from geoflux.scale.memory import ScaleMemory
 from geoflux.scale.sojourn import Prediction, predict
 from geoflux.scale.tuning import ScaleTuning
@@ -91,7 +91,7 @@ def _shortage(look: Look, known: ScaleMemory, now: Prediction, tuning: ScaleTuni
     why = f"inputs take {told(look.sojourn)}, at most {told(tuning.longest)} were asked for"
     if now.overrun:
         why = f"{', '.join(now.overrun)} cannot keep up"
-    wanted = Wanted(tuning.model, _floors(look, tuning))
+    wanted = Wanted(tuning.model, _floors(look, now, tuning))
     found: Allocation | None
     try:
         # Room is left of what queues may take: what an input takes anyway cannot be lessened.
@@ -157,7 +157,7 @@ def _better(
 ) -> Asked:
     """The best assignment of so many processors, if it is enough better."""
     try:
-        found = assign(look.network, processors, Wanted(tuning.model, _floors(look, tuning)))
+        found = assign(look.network, processors, Wanted(tuning.model, _floors(look, now, tuning)))
     except InfeasibleError:
         try:
             found = assign(look.network, processors, Wanted(tuning.model))
@@ -165,6 +165,9 @@ def _better(
             return Asked("none", str(problem))
     if dict(found.counts) == dict(look.allocation):
         return Asked("none", f"{shown(look.allocation)} is best")
+    if now.overrun:
+        why = f"{', '.join(now.overrun)} cannot keep up"
+        return _change("shortage", why, found, (look, known, now), tuning)
     why = f"{shown(found.counts)} is better than {shown(look.allocation)}"
     return _change("suboptimal", why, found, (look, known, now), tuning)
 
@@ -194,11 +197,11 @@ def _change(
     return Asked(trigger, reason, action, dict(found.counts), promised, gain, found.prediction)
 
 
-def _floors(look: Look, tuning: ScaleTuning) -> dict[str, int] | None:
+def _floors(look: Look, now: Prediction, tuning: ScaleTuning) -> dict[str, int] | None:
     """Enough processors to work off what has piled up beside what comes in."""
     floors = {}
-    for operator, rate in zip(look.network.operators, look.network.rates, strict=True):
-        piled = look.backlog.get(operator.name, 0.0) / tuning.catch_up
-        if piled > 0:
-            floors[operator.name] = math.ceil((rate + piled) / operator.service_rate)
+    for name, piled in piled_up(look, now).items():
+        place = look.network.index[name]
+        rate = float(look.network.rates[place]) + piled / tuning.catch_up
+        floors[name] = math.ceil(rate / look.network.operators[place].service_rate)
     return floors or None

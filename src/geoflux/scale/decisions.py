@@ -18,7 +18,7 @@ Trigger = Literal["none", "shortage", "overprovision", "suboptimal", "no_help"]
 class Look:
     """What was measured, as of ``now`` (seconds of the clock that is handed in): the network with
     smoothed numbers, the processors that operators have, the mean total sojourn time with its
-    standard error (``None``: no tree was completed), and tuples that have piled up by operator."""
+    standard error (``None``: no tree was completed), and tuples that wait, by operator."""
 
     now: float
     network: Network
@@ -86,6 +86,25 @@ class ScaleDecision:
             for place, (name, count) in enumerate(self.before.items())
             if self.after[name] != count
         )  # fmt: skip
+
+
+def piled_up(look: Look, now: Prediction) -> dict[str, float]:
+    """Tuples that wait beyond what always waits: twice what the model expects at the operator (by
+    Little's law) is no pile. Where it cannot keep up, all of them are.
+
+    >>> from geoflux.scale.network import Operator
+    >>> from geoflux.scale.sojourn import predict
+    >>> look = Look(0.0, Network((Operator("a", 1.0, 0.5),)), {"a": 1}, backlog={"a": 7.0})
+    >>> piled_up(look, predict(look.network, look.allocation))
+    {'a': 5.0}
+    """
+    piled = {}
+    for at in now.operators:
+        usual = 2 * at.rate * at.sojourn if math.isfinite(at.sojourn) else 0.0
+        beyond = look.backlog.get(at.name, 0.0) - usual
+        if beyond > 0:
+            piled[at.name] = beyond
+    return piled
 
 
 def finite(seconds: float) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from geoflux.scale.decisions import Look, told
+from geoflux.scale.decisions import Look, piled_up, told
 from geoflux.scale.memory import Failed, OnTrial, ScaleMemory
 from geoflux.scale.sojourn import Prediction
 from geoflux.scale.tuning import ScaleTuning
@@ -24,6 +24,10 @@ def judged(known: ScaleMemory, look: Look, tuning: ScaleTuning) -> tuple[ScaleMe
     trial = known.trial
     if trial is None:
         return known, None
+    if dict(trial.before) == dict(look.allocation) and not _overdue(known, look, tuning):
+        # Executors take their time to come and go; until then there is nothing to settle.
+        waiting = replace(trial, at=look.now, looked_at=look.now)
+        return replace(known, trial=waiting), "the last change is not there yet"
     if dict(trial.after) != dict(look.allocation):
         return replace(known, trial=None), None  # somebody else has changed it since
     passed = look.now - trial.looked_at
@@ -43,6 +47,12 @@ def judged(known: ScaleMemory, look: Look, tuning: ScaleTuning) -> tuple[ScaleMe
     if trial.action == "scale_out" or _worse(trial, look.sojourn, tuning):
         back = trial.before
     return replace(known, failed=(*known.failed, failed), back_to=back), verdict
+
+
+def _overdue(known: ScaleMemory, look: Look, tuning: ScaleTuning) -> bool:
+    """Whether a change should have been there by now."""
+    since = look.now if known.changed_at is None else known.changed_at
+    return look.now - since > max(tuning.between, 2 * tuning.settle)
 
 
 def _failure(
@@ -74,7 +84,7 @@ def calibrated(known: ScaleMemory, look: Look, now: Prediction) -> ScaleMemory:
     """With what is measured beyond the model, where it can be known: everybody keeps up with room
     to spare, nothing has piled up, and nothing was changed just now."""
     used = max(o.utilisation for o in now.operators)
-    piled = sum(look.backlog.values()) > look.network.outside * _PILED_SECONDS
+    piled = sum(piled_up(look, now).values()) > look.network.outside * _PILED_SECONDS
     if look.sojourn is None or known.trial is not None or used > _SURE or piled:
         return known
     beyond = max(look.sojourn - now.total, -0.9 * now.total)
