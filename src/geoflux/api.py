@@ -43,15 +43,15 @@ from geoflux.errors import ConfigError, StateError
 from geoflux.operators.queries import boxes_as_parts
 from geoflux.plan import GridPlan, ReplicatedPlan
 from geoflux.settings import seconds
+from geoflux.state.keys import RUN, store_for, store_of
 from geoflux.state.store import Store
 from geoflux.workload import Scenario, SimulatedControl, Simulator
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-RUN = "run.json"
 _FIXED = ("space", "source.kind", "source.path", "control.path", "engine.slots", "output.matches",
-          "retention.columns", "simulate", "flux.partitions")  # fmt: skip
+          "retention.columns", "simulate", "flux.partitions", "security.encrypt")  # fmt: skip
 _DEFAULT_SIMULATION_SECONDS = 30.0
 _LOOK_SECONDS = 0.5
 
@@ -84,11 +84,11 @@ def run(
     from geoflux.spark.stream import EpochStream, Listener, Pace
     from geoflux.spark.warm import warm_up
 
-    store = Store(str(out))
+    store = store_for(out, config.security)
     config = checked(config, store, events is not None)
     if spark is None and events is None:
         warm_up()  # once for all workers: they find the kernels compiled
-    with session_for(config.engine, events, spark) as session:
+    with session_for(config, events, spark) as session:
         inputs = opened_inputs(config, store, events)
         setting = Setting(config, store, inputs.schema, inputs.control, policy_of(config))
         engine = Engine.recovered(setting, lambda: first_plan(setting, inputs.events))
@@ -104,13 +104,13 @@ def run(
 
 def verify(out: str | Path, progress: Callable[[int, int], None] | None = None) -> Verification:
     """Recompute a run's matches by brute force and compare."""
-    store = Store(str(out))
     config, operator = config_of(out), operator_of(out)
     if operator:
         raise StateError(
             f"{out} holds a run of the operator {operator}, whose code is not in it; "
             "verify it from Python: geoflux.verify_operator(operator, out)"
         )
+    store = store_of(out)
     noted = store.read_json(RUN)
     inputs = noted_inputs(config, store, noted)
     if noted["lane"] != "fast" and not config.output.record_input:
@@ -222,6 +222,7 @@ def opened_inputs(
     schema = inputs.schema.serialize().to_pybytes().hex()
     noted = {"config": config.as_dict(), "started": started, "lane": lane, "schema": schema}
     noted |= {"operator": operator} if operator else {}
+    noted |= {"seal": store.seal.note()} if store.seal is not None else {}
     store.write_json(RUN, noted)
     return inputs
 

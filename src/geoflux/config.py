@@ -7,6 +7,7 @@ Every setting has a default, a range and one sentence; the reference page is gen
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import math
 import os
 import tomllib
@@ -21,9 +22,11 @@ from geoflux.sections import (
     ControlConfig,
     EngineConfig,
     FluxConfig,
+    GuardConfig,
     OutputConfig,
     RetentionConfig,
     RunConfig,
+    SecurityConfig,
     SimulateConfig,
     SourceConfig,
     SpaceConfig,
@@ -41,10 +44,12 @@ class Config:
     control: ControlConfig = field(default_factory=ControlConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
     swarm: SwarmConfig = field(default_factory=SwarmConfig)
+    guard: GuardConfig = field(default_factory=GuardConfig)
     flux: FluxConfig = field(default_factory=FluxConfig)
     retention: RetentionConfig = field(default_factory=RetentionConfig)
     output: OutputConfig = field(default_factory=OutputConfig)
     run: RunConfig = field(default_factory=RunConfig)
+    security: SecurityConfig = field(default_factory=SecurityConfig)
     simulate: SimulateConfig = field(default_factory=SimulateConfig)
 
     def as_dict(self) -> dict[str, Any]:
@@ -116,10 +121,10 @@ def _table(values: dict[str, Any], section: str) -> dict[str, Any]:
 
 def _resolve_paths(values: dict[str, Any], base: Path) -> None:
     """Paths in a file are relative to that file."""
-    for section in ("source", "control"):
+    for section, key in (("source", "path"), ("control", "path"), ("security", "key_file")):
         table = values.get(section)
-        if isinstance(table, dict) and isinstance(table.get("path"), str) and table["path"]:
-            table["path"] = str(base / table["path"])
+        if isinstance(table, dict) and isinstance(table.get(key), str) and table[key]:
+            table[key] = str(base / table[key])
 
 
 def _sections() -> dict[str, Any]:
@@ -194,9 +199,37 @@ def _across(config: Config) -> list[str]:
             f"engine.idle = {config.engine.idle!r}: expected more than the "
             f"{config.engine.epoch_seconds:g} s of engine.epoch_seconds, or every pause is silence"
         )
+    low, high = config.guard.removal_rounds
+    if not 1 <= low <= high:
+        problems.append(
+            f"guard.removal_rounds = {[low, high]}: expected two numbers of rounds, 1 or more, "
+            "the smaller first"
+        )
+    if config.guard.enabled and config.guard.round and seconds(config.guard.round) <= 0:
+        problems.append(f"guard.round = {config.guard.round!r}: expected more than 0 s")
+    if config.guard.enabled and not config.guard.round:
+        problems.append("guard.round is empty: expected a duration, for example 60s")
     if config.source.kind == "simulate" and config.space.kind != "lonlat":
         problems.append('space.kind = "planar": the simulator needs "lonlat"')
+    problems += _unsafe(config.security)
     for i, spot in enumerate(config.simulate.hotspots):
         if spot.stop <= spot.start:
             problems.append(f"simulate.hotspots[{i}]: stop = {spot.stop} must be after start")
+    return problems
+
+
+def _unsafe(security: SecurityConfig) -> list[str]:
+    """What encryption needs and does not have."""
+    if not security.encrypt:
+        return []
+    problems = []
+    if importlib.util.find_spec("cryptography") is None:
+        problems.append(
+            "security.encrypt = true needs the package cryptography; install it with "
+            'pip install "geoflux[security]"'
+        )
+    if not security.key_file:
+        problems.append(
+            "security.encrypt = true needs security.key_file; make one with geoflux key PATH"
+        )
     return problems

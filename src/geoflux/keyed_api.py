@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from geoflux.api import RUN, checked, config_of, noted_inputs, opened_inputs, rows_of
+from geoflux.api import checked, config_of, noted_inputs, opened_inputs, rows_of
 from geoflux.balance.flux_policy import FluxPolicy
 from geoflux.balance.flux_tuning import FluxTuning
 from geoflux.balance.policy import Policy, Static
@@ -33,6 +33,7 @@ from geoflux.operators.keyed import Operator
 from geoflux.plan import HashPlan
 from geoflux.settings import bytes_of, seconds
 from geoflux.state.epoch_log import EpochLog
+from geoflux.state.keys import RUN, store_for, store_of
 from geoflux.state.store import Store
 
 if TYPE_CHECKING:
@@ -90,9 +91,9 @@ def operated(
     from geoflux.spark.session import session_for
     from geoflux.spark.stream import EpochStream, Pace
 
-    store, name = Store(str(out)), type(operator).__name__
+    store, name = store_for(out, config.security), type(operator).__name__
     config = checked(config, store, events is not None, name)
-    with session_for(config.engine, events, spark) as session:
+    with session_for(config, events, spark) as session:
         inputs = opened_inputs(config, store, events, name)
         setting = setting_of(operator, config, store, emulated)
         engine = KeyedEngine.recovered(setting, lambda: first_plan(config))
@@ -107,7 +108,7 @@ def operated(
 def verify_operator(operator: Operator[Any], out: str | Path) -> OperatorVerification:
     """Give all rows that a run received to the operator, one partition and one loop, and compare
     the results, bit for bit."""
-    store, config = Store(str(out)), config_of(out)
+    store, config = store_of(out), config_of(out)
     intake = setting_of(operator, config, store).intake
     state, expected, rows = operator.empty(), Counter[Any](), 0
     for batch in _received(config, store):

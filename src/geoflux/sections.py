@@ -113,6 +113,59 @@ class SwarmConfig:
 
 
 @dataclass(frozen=True)
+class GuardConfig:
+    """Who may place queries: users who make hotspots for the plan to chase are refused."""
+
+    enabled: bool = setting(False, "Watch who is behind the hotspots, and refuse who is blocked.")
+    mode: str = setting(
+        "robust", "`robust`, or `published`: the algorithm to the letter, which can be evaded.",
+        one_of("robust", "published"))  # fmt: skip
+    observe_only: bool = setting(False, "Only note who would be blocked, and why.")
+    placed: str = setting(
+        "expire", "What becomes of standing queries when their user is blocked: they `expire` or "
+        "are terminated as any other, or are ended at once: `remove`.",
+        one_of("expire", "remove"))  # fmt: skip
+    anonymous: str = setting(
+        "accept", "Requests without a `user`: `accept`, they are nobody's, or `refuse`.",
+        one_of("accept", "refuse"))  # fmt: skip
+    round: str = setting(
+        "60s", "A detection round; several of `swarm.round`, so that hotspots show in it.",
+        duration)  # fmt: skip
+    block: str = setting("", "How long a block lasts; empty: until it is lifted.", duration)
+    factor: float = setting(
+        3.0, "By how much a rate must exceed the normal one.", between(1, 1e6))  # fmt: skip
+    spread: float = setting(
+        0.05, "A cluster of users whose hotspots differ more is split again.", between(0, 1)
+    )
+    removal_rounds: tuple[int, int] = setting(
+        (5, 30), "A suspicion lapses after a number of rounds drawn from here."
+    )
+    seed: int = setting(1, "Of all that is drawn; keep it secret.", between(0, 2**63 - 1))
+    evidence_floor: float = setting(
+        8.0, "Queries of the last five rounds that a user must have in a hotspot to be part of it; "
+        "`robust` only, as are those that follow.", between(0, 1e9))  # fmt: skip
+    least_rate: float = setting(
+        0.1, "Share of a user's recent queries that must lie in it.", between(0, 1)
+    )
+    least_share: float = setting(
+        0.05, "Share of its queries that must be recent ones of suspects.", between(0, 1)
+    )
+    relocated_rate: float = setting(
+        0.3, "Who moves into a hotspot with this share of their recent queries is suspect at their "
+        "first place already; above 1: nobody is.", between(0, 2))  # fmt: skip
+    crowd_users: int = setting(
+        30, "So many who move into a hotspot together are a crowd.", between(1, 1 << 31)
+    )
+    crowd_share: float = setting(0.2, "And so is this share of the active users.", between(0, 1))
+    least_users: int = setting(
+        5, "Active users it takes to tell what is normal.", between(1, 1 << 31)
+    )
+    warm_up_rounds: int = setting(
+        3, "First rounds, in which everything is new and nothing is evidence.",
+        between(0, 1 << 31))  # fmt: skip
+
+
+@dataclass(frozen=True)
 class FluxConfig:
     """How a keyed operator (`geoflux.run_operator`) is partitioned, and kept balanced."""
 
@@ -175,6 +228,18 @@ class RunConfig:
     duration: str = setting(
         "", "Stop after this long (`90s`, `10 minutes`); for the simulator, how much it makes.",
         duration)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SecurityConfig:
+    """Whether what a run keeps and sends can be read by others ([security.md](security.md))."""
+
+    encrypt: bool = setting(
+        False, "Encrypt the state of the run at rest, and what Spark sends and spills; needs "
+        "`geoflux[security]` and a `key_file`.")  # fmt: skip
+    key_file: str = setting(
+        "", "File with the key, outside of the run's directory and readable by its owner alone; "
+        "`geoflux key PATH` makes one.")  # fmt: skip
 
 
 @dataclass(frozen=True)

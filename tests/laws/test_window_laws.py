@@ -30,6 +30,7 @@ from geoflux.engine.inline import drain, run_epoch
 from geoflux.engine.setting import Setting
 from geoflux.engine.verify import Verification, verified
 from geoflux.plan import GridPlan, ReplicatedPlan
+from geoflux.state.seal import Seal
 from geoflux.state.store import Store
 
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate]
@@ -130,6 +131,7 @@ class Run:
     plan: Any
     policy: Any
     now: float = 1000.0
+    seal: Seal | None = None
 
     def start(self, table: pa.Table, queries: list[dict[str, Any]]) -> None:
         pq.write_table(table, self.folder / "events.parquet")
@@ -143,7 +145,7 @@ class Run:
         control = ControlFiles(self.folder / "queries.ndjson", self.folder / "out/control.log")
         given = {"space": {"grid": [20, 10]}, "source": {"kind": "files", "path": "/"}}
         self.setting = Setting(
-            Config.from_dict(given | self.config), Store(str(self.folder / "out")),
+            Config.from_dict(given | self.config), Store(str(self.folder / "out"), self.seal),
             self.source.schema(), control, self.policy, lambda: self.now,
         )  # fmt: skip
         self.recover()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from geoflux.errors import ConfigError
+from geoflux.guard.sensor import Found, sense
 from geoflux.scale.allocation import assign, fewest_for
 from geoflux.scale.decisions import Look
 from geoflux.scale.epochs import Epochs
@@ -278,3 +280,14 @@ def test_what_always_waits_is_no_pile() -> None:
     _, state = policy.decide(look, {})
     expected = 7.0 - predict(network, {"a": 4}).total
     assert state["offset"] == pytest.approx(expected / 2)
+
+
+def test_guards_sensor_takes_the_events() -> None:
+    policy = ScalePolicy(ScaleTuning("latency", most=12, calm=1, between=0))
+    decision, _ = policy.decide(Look(0.0, CHAIN, {"extract": 8, "match": 3, "gather": 1}), {})
+    found = Found(("someone",), np.array([0]), np.array([4]))
+    keys = {
+        sense(found, event.donor, event.occasion, kind=event.kind, round=4).key
+        for event in decision.events()
+    }
+    assert keys == {("scale_in", 0, 1), ("scale_out", 1, 1)}

@@ -22,8 +22,8 @@ from geoflux.engine.epochs import Manifest
 from geoflux.engine.inline import run_epoch
 from geoflux.engine.setting import Setting
 from geoflux.engine.source import ControlSource, EventSource
+from geoflux.state.keys import store_for
 from geoflux.state.refs import Ref
-from geoflux.state.store import Store
 from geoflux.workload import Scenario, SimulatedControl, Simulator
 
 EPOCH_SECONDS = 5.0
@@ -78,7 +78,7 @@ class Emulation:
     def __init__(self, folder: Path, config: Config) -> None:
         self._now = 0.0
         self._config = config
-        self.store = Store(str(folder))
+        self.store = store_for(folder, config.security)
         self._source, control = self._inputs(config)
         policy = api.policy_of(config)
         setting = Setting(

@@ -74,6 +74,42 @@ class Pair:
     published: float | None = None
 
 
+@dataclass(frozen=True)
+class Box:
+    """How values are spread, beside others of the same group."""
+
+    group: str
+    label: str
+    values: Sequence[float]
+    colour: Colour = "blue"
+
+
+def draw_boxes(path: Path, words: Words, boxes: Sequence[Box]) -> Path:
+    """Quartiles as boxes, the median as a line, whiskers to the ends, the mean as a cross."""
+    groups = list(dict.fromkeys(box.group for box in boxes))
+    labels = list(dict.fromkeys(box.label for box in boxes))
+    width = 0.7 / len(labels)
+    with matplotlib.rc_context(_STYLE):
+        figure, axes = _begin(640, 400, words)
+        for box in boxes:
+            at = groups.index(box.group) + (labels.index(box.label) - (len(labels) - 1) / 2) * width
+            colour = _HEX[box.colour]
+            line = {"color": colour, "lw": 1.4}
+            axes.boxplot(
+                [box.values], positions=[at], widths=0.8 * width, whis=(0, 100), showmeans=True,
+                patch_artist=True, boxprops={"facecolor": colour + "33", "edgecolor": colour},
+                medianprops=line, whiskerprops=line, capprops=line,
+                meanprops={"marker": "x", "markeredgecolor": _INK, "markersize": 6},
+            )  # fmt: skip
+            if groups.index(box.group) == 0:
+                axes.plot([], [], color=colour, lw=6, alpha=0.5, label=box.label)
+        axes.set_xticks(range(len(groups)), groups)
+        axes.set_ylim(bottom=0)
+        axes.grid(axis="y")
+        figure.legend(loc="outside lower center", ncols=2, fontsize=10)
+        return _write(figure, path)
+
+
 def draw_curves(
     path: Path, words: Words, curves: Sequence[Curve], log: Literal["", "x", "y", "xy"] = ""
 ) -> Path:

@@ -72,16 +72,19 @@ def run_kernel(files: Files, folder: Path) -> KernelResult:
     return KernelResult(events, matches, checks, seconds)
 
 
-def _write_index(store: Store, count: int) -> None:
+def query_rows(count: int) -> pa.Table:
+    """So many queries of the benchmark's workload, as the engine keeps them."""
     west, south, east, north = query_boxes(count)
-    optional = ("user", "body", "where", "valid_from", "valid_until")
-    columns: dict[str, Any] = {n: pa.nulls(count, QUERY_SCHEMA.field(n).type) for n in optional}
-    columns["number"] = np.arange(count)
-    columns["id"] = [f"q{q}" for q in range(count)]
-    columns["kind"] = np.zeros(count, np.uint8)
-    columns |= {"x0": west, "y0": south, "x1": east, "y1": north}
-    rows = pa.Table.from_pydict(columns, schema=QUERY_SCHEMA).combine_chunks()
-    Layer.build(rows, GRID, WHOLE).write(store, "index.arrow", {})
+    columns: dict[str, Any] = {f.name: pa.nulls(count, f.type) for f in QUERY_SCHEMA}
+    columns |= {
+        "number": np.arange(count), "id": [f"q{q}" for q in range(count)],
+        "kind": np.zeros(count, np.uint8), "x0": west, "y0": south, "x1": east, "y1": north,
+    }  # fmt: skip
+    return pa.Table.from_pydict(columns, schema=QUERY_SCHEMA).combine_chunks()
+
+
+def _write_index(store: Store, count: int) -> None:
+    Layer.build(query_rows(count), GRID, WHOLE).write(store, "index.arrow", {})
 
 
 def _count(store: Store, parts: list[Path], ready: Any, go: Any, results: Any) -> None:

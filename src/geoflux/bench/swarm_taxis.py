@@ -26,9 +26,11 @@ _FIRST, _LAST = 0.25, 0.85
 """When the hotspot begins and ends, as a share of the run."""
 _BURST = round(60 / EPOCH_SECONDS)
 """Epochs in which the hotspot's queries come."""
-_FLEET, _APART = 60, 0.0005
-"""Every position stands for so many taxis, which are some 50 metres apart: half a day of the
-stream is then enough for a run, and an epoch is seven minutes of it."""
+_DAY = 86_400_000
+"""Milliseconds. The taxis of all days drive on one, as one large fleet, and a run is half of it: an
+epoch is five minutes."""
+_APART = 0.0005
+"""Where that is too little, positions stand for several taxis, some 50 metres apart."""
 _REACH = 0.0008
 """Half a side of a query, as a share of the area's."""
 
@@ -78,8 +80,7 @@ def _written(bench: Bench, data: Path, path: Path, hot: bool) -> _Taxis:
     sizes, draw = bench.sizes, np.random.default_rng(5)
     west, south, east, north = _BOUNDS
     events = sizes.taxi_events * sizes.epochs
-    table = pq.read_table(data, columns=["ts", "lon", "lat"]).slice(0, events // _FLEET)
-    x, y, time = (np.repeat(table.column(n).to_numpy(), _FLEET) for n in ("lon", "lat", "ts"))
+    x, y, time = _on_one_day(data, events)
     x += _APART * draw.standard_normal(x.size)
     y += _APART * draw.standard_normal(y.size)
     inside = np.flatnonzero((x > west) & (x < east) & (y > south) & (y < north))
@@ -93,11 +94,25 @@ def _written(bench: Bench, data: Path, path: Path, hot: bool) -> _Taxis:
         moved = (steps >= _FIRST) & (steps < _LAST) & (draw.random(x.size) < _PEAK)
         x[moved], y[moved] = _in_square(draw, int(moved.sum()))
         spot = _in_square(draw, sizes.taxi_queries)
-    written = pa.table(
-        {"ts": pa.array(time).cast(table.schema.field("ts").type), "lon": x, "lat": y}
-    )
+    written = pa.table({"ts": pa.array(time, pa.timestamp("ms", "UTC")), "lon": x, "lat": y})
     pq.write_table(written, path, row_group_size=sizes.taxi_events)
     return _Taxis(path, centres, spot)
+
+
+def _on_one_day(data: Path, events: int) -> tuple[Floats, Floats, npt.NDArray[np.int64]]:
+    """So many positions with their times, in the order of time."""
+    table = pq.read_table(data, columns=["ts", "lon", "lat"])
+    stamps = table.column("ts").cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_numpy()
+    times = stamps[0] + (stamps - stamps[0]) % _DAY
+    order = np.argsort(times, kind="stable")
+    order = order[: np.searchsorted(times[order], stamps[0] + _DAY // 2)]
+    order = np.repeat(order, -(-events // order.size))
+    order = order[np.linspace(0, order.size - 1, events).astype(np.int64)]
+    return (
+        table.column("lon").to_numpy()[order],
+        table.column("lat").to_numpy()[order],
+        times[order],
+    )
 
 
 def _in_square(draw: np.random.Generator, count: int) -> Floats:

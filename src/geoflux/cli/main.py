@@ -1,4 +1,4 @@
-"""The command line: ``geoflux run | verify | snapshot | plan | doctor | bench``.
+"""The command line: ``geoflux run | verify | snapshot | plan | guard | doctor | bench``.
 
 A user's mistake is one sentence on standard error and exit code 2; there is never a stack trace
 for it. ``--json`` ends the output with one JSON object on a line of its own.
@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from geoflux.cli.guard_commands import guard
 from geoflux.config import Config
 from geoflux.errors import ConfigError, GeofluxError, IntegrityError
 
@@ -28,6 +29,7 @@ app = typer.Typer(
 )
 bench = typer.Typer(no_args_is_help=True, help="Benchmarks; each prints a table.")
 app.add_typer(bench, name="bench")
+app.add_typer(guard, name="guard")
 
 Json = Annotated[bool, typer.Option("--json", help="End with one JSON object on its own line.")]
 
@@ -74,7 +76,7 @@ def _run(config: Config, out: Path, as_json: bool) -> None:
     from geoflux import api
     from geoflux.cli.display import Display, print_summary
     from geoflux.cli.report import write_report
-    from geoflux.state.store import Store
+    from geoflux.state.keys import store_of
 
     console = Console(stderr=as_json)
     with Display(console, config, out) as display:
@@ -89,8 +91,7 @@ def _run(config: Config, out: Path, as_json: bool) -> None:
             signal.signal(signal.SIGTERM, interrupt)
 
         summary = api.run(config, out, on_epoch=display.epoch, on_start=started)
-    store = Store(str(out))
-    report = write_report(config, store, summary)
+    report = write_report(config, store_of(out), summary)
     print_summary(console, summary, out, report)
     if as_json:
         print(json.dumps(summary.as_dict()))
@@ -179,6 +180,19 @@ def plan(
         print(json.dumps(view.as_dict()))
 
 
+@app.command(epilog="Example:  geoflux key ~/geoflux.key")
+def key(path: Annotated[Path, typer.Argument(help="The new file; it must not be there.")]) -> None:
+    """Make a key for security.encrypt, in a file that only its owner can read."""
+    from geoflux.state.keys import new_key
+
+    new_key(path)
+    Console().print(
+        f"{_escaped(str(path))} holds a new key; name it in security.key_file, and keep a copy: "
+        "without it nothing that was encrypted can be read again",
+        highlight=False,
+    )
+
+
 @app.command(epilog="Examples:  geoflux doctor   |   geoflux doctor out")
 def doctor(
     directory: Annotated[
@@ -264,6 +278,23 @@ def bench_flux(
     result = _benchmark("geoflux bench flux", run, bars, quick, as_json)
     if not result.get("spark_oracle_clean", True):
         raise IntegrityError("a run on Spark gave other results than one loop over its rows")
+
+
+@bench.command("guard", epilog="Example:  geoflux bench guard --quick --json")
+def bench_guard(
+    quick: Annotated[bool, typer.Option(help="Smaller: within a minute.")] = False,
+    only: Annotated[
+        str, typer.Option(help="Parts of it: activity, groups, variants, crowds, overhead.")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """Attacks on the balancer with and without Guard, on 22 simulated slots."""
+    from geoflux.bench import guard
+
+    parts = [part.strip() for part in only.split(",")] if only else ()
+    run = partial(guard.run_benchmark, parts=parts)
+    bars = guard.QUICK_BARS if quick else guard.BARS
+    _benchmark("geoflux bench guard", run, bars, quick, as_json)
 
 
 def _benchmark(title: str, run: Any, bars: Any, quick: bool, as_json: bool) -> dict[str, Any]:

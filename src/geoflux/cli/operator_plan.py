@@ -19,7 +19,7 @@ from geoflux.engine.epochs import Manifest
 from geoflux.errors import StateError
 from geoflux.plan import HashPlan
 from geoflux.state.epoch_log import EpochLog
-from geoflux.state.store import Store
+from geoflux.state.keys import store_of
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class OperatorPlan:
     @classmethod
     def of(cls, out: str | Path, operator: str, epoch: int | None) -> OperatorPlan:
         """The plan of an epoch of a run, or of the one that comes next."""
-        store = Store(str(out))
+        store = store_of(out)
         log = EpochLog(store)
         number, following, version = asked_epoch(log, out, epoch)
         ran = log.manifest(min(number, following - 1)) if following else None

@@ -21,7 +21,7 @@ from geoflux.engine.epochs import Manifest
 from geoflux.engine.keyed_task import Emulated
 from geoflux.keyed_api import OperatorSummary, operated
 from geoflux.operators.keyed import Operator
-from geoflux.state.store import Store
+from geoflux.state.keys import store_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -60,7 +60,7 @@ def run_operator(
     with shown or nullcontext():
         listener = Listener(heard, on_results)
         summary = operated(operator, config, out, listener, events, spark, emulated)
-    report = write_operator_report(config, Store(str(out)), summary, type(operator).__name__)
+    report = write_operator_report(config, store_of(out), summary, type(operator).__name__)
     if display:
         print_operator_summary(console, summary, Path(out), report)
     return summary

@@ -19,6 +19,7 @@ from geoflux.plan import GridPlan, Partition, ReplicatedPlan
 from geoflux.spatial.grid import Grid
 from geoflux.spatial.space import Space
 from geoflux.state.epoch_log import EpochLog
+from geoflux.state.keys import store_of
 from geoflux.state.store import Store
 
 AnyPlan = GridPlan | ReplicatedPlan
@@ -53,7 +54,7 @@ class PlanView:
     def of(cls, out: str | Path, epoch: int | None) -> PlanView:
         """The plan of an epoch of a run, or of the one that comes next."""
         config = api.config_of(out)
-        store = Store(str(out))
+        store = store_of(out)
         log = EpochLog(store)
         number, following, version = asked_epoch(log, out, epoch)
         plan = plan_of(store, version)

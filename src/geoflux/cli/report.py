@@ -11,6 +11,7 @@ from geoflux.cli.epoch_series import EpochSeries, Manifest
 from geoflux.cli.plan_history import layouts
 from geoflux.cli.report_cards import card
 from geoflux.cli.report_decisions import decisions_card
+from geoflux.cli.report_guard import guard_card
 from geoflux.cli.report_page import Headline, header, outcome_of, tile_row, write_page
 from geoflux.cli.report_plan import plan_card
 from geoflux.cli.wording import count, duration, plural, short
@@ -45,6 +46,7 @@ def write_report(config: Config, store: Store, summary: Summary) -> str:
         card("Every event accounted for", report_tables.conservation(summary)),
         card("Quarantine", report_tables.reasons(manifests)),
         decisions_card(manifests),
+        guard_card(manifests),
         card("Settings that differ from the defaults", report_tables.settings(config), wide=True),
     ]
     return write_page(store, body, cards)

@@ -24,7 +24,7 @@ from geoflux.operators import queries
 from geoflux.operators.aggregates import aggregate_of
 from geoflux.operators.clock import Clock
 from geoflux.operators.where_parse import parse
-from geoflux.state.segments import read_segment
+from geoflux.state.segments import reopened
 from geoflux.state.store import Store
 
 Numbers = npt.NDArray[np.int64]
@@ -67,13 +67,18 @@ class Catalogue:
         """Bytes that the sorted arrays take."""
         return int(self._hashes.nbytes + self._places.nbytes)
 
-    def decide(self, records: Records, clock: Clock) -> Applied:
+    def decide(
+        self, records: Records, clock: Clock, removed: npt.NDArray[np.int64] | None = None
+    ) -> Applied:
         """What the records come to, given what is live. First the queries end whose validity the
-        watermark has passed, so that their ids are free. Takes effect with :meth:`absorb`."""
+        watermark has passed, and those that are ``removed`` (by place), so that their ids are
+        free. Takes effect with :meth:`absorb`."""
         ids = records.rows.column("id").combine_chunks()
         op = records.op
         refused: list[Rejected] = []
         expired = self._expired(clock.watermark)
+        if removed is not None:
+            expired = np.union1d(expired, removed)
         live = self._find(ids)
         live[np.isin(live, expired)] = -1
         hashes = _hashed(ids)
@@ -127,7 +132,7 @@ class Catalogue:
 
     def absorb(self, segment: str) -> None:
         """Take over a committed segment of changes: first what ended, then what came."""
-        stored = read_segment(self.store, segment)
+        stored = reopened(self.store, segment)  # others read it in the same epoch
         rows = queries.from_arrays(stored.columns)
         self._remove(stored.columns["ended.id"])
         index = len(self.segments)
@@ -221,6 +226,21 @@ class Catalogue:
             return np.empty(0, np.int64)
         live = self._find(pa.array([name for _, name in due], pa.string()))
         return np.array([p for (p, _), now in zip(due, live, strict=True) if p == now], np.int64)
+
+    def places_of(self, users: Iterable[str]) -> npt.NDArray[np.int64]:
+        """Places of the live queries of some users; goes through all that are known."""
+        wanted = pa.array(sorted(users), pa.string())
+        found = [
+            (np.int64(index) << 32)
+            + np.flatnonzero(
+                pc.is_in(table.column("user"), value_set=wanted).to_numpy(zero_copy_only=False)
+            )
+            for index, table in enumerate(self._tables)
+            if len(wanted) and table.column("user").null_count < len(table)
+        ]
+        theirs = np.concatenate([np.empty(0, np.int64), *found])
+        alive = np.isin(theirs, self._places) | np.isin(theirs, list(self._recent.values()))
+        return theirs[alive]
 
     def _ids(self, places: npt.NDArray[np.int64]) -> pa.Array:
         return self._rows(places, ["id"]).column("id").combine_chunks()

@@ -22,6 +22,7 @@ from geoflux.engine.catalogue import Applied, Catalogue, rebuilt
 from geoflux.engine.control import read_records
 from geoflux.engine.epochs import Epochs, Manifest, begun_with, read_plan, write_plan
 from geoflux.engine.event_time import EventTime
+from geoflux.engine.guarding import Guarding
 from geoflux.engine.holdings import Holdings
 from geoflux.engine.intake import EventColumns
 from geoflux.engine.outcome import Outcome
@@ -32,9 +33,10 @@ from geoflux.engine.snapshots import View
 from geoflux.engine.staging import publish, published_name, stage_rejected, sweep
 from geoflux.engine.task import EpochTask, RouteReport, SlotReport
 from geoflux.errors import IntegrityError
+from geoflux.guard.rounds import Rounds
 from geoflux.operators.clock import Clock
 from geoflux.operators.deltas import write_catalogue, write_deltas
-from geoflux.plan import GridPlan, ReplicatedPlan, plan_from_dict
+from geoflux.plan import GridPlan, Merge, ReplicatedPlan, plan_from_dict
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.held import Held, Limits, rows_by_partition
 from geoflux.state.lineage import forgettable
@@ -78,6 +80,7 @@ class Engine(Epochs):
         self._policy_state: dict[str, Any] = {}
         self._expired: tuple[tuple[str, int, int, int, int], ...] = ()
         self.catalogue = Catalogue(setting.store)
+        self._guarding = Guarding(setting)
 
     @classmethod
     def recovered(cls, setting: Setting, first_plan: Callable[[], AnyPlan]) -> Engine:
@@ -94,7 +97,7 @@ class Engine(Epochs):
             engine._take_over(manifest)
         intent = log.intent(0 if last is None else last + 1) or {"delta": None, "quarantine": []}
         named = engine._holdings.segments() | set(engine.catalogue.segments)
-        named |= {segment for segment, *_ in engine._expired}
+        named |= {segment for segment, *_ in engine._expired} | engine._guarding.files()
         sweep(store, named | {intent["delta"] or ""} | set(intent["quarantine"]))
         return engine
 
@@ -110,6 +113,8 @@ class Engine(Epochs):
         self.catalogue.columns |= set(manifest["where_columns"])
         self.catalogue.has_validity |= manifest["has_validity"]
         self.catalogue.has_windows |= manifest["has_windows"]
+        self._guarding = Guarding(self._setting, manifest)
+        self._guarding.finish()
 
     @property
     def plan(self) -> AnyPlan:
@@ -138,6 +143,8 @@ class Engine(Epochs):
         if intent is None:
             intent = self._new_intent(epoch, final)
             self._log.open(epoch, intent)
+        else:
+            self._guarding.admit_again(intent.get("guard"))
         if intent["plan"] != self._plan.version:
             raise IntegrityError(
                 f"epoch {epoch} was opened under plan {intent['plan']}, "
@@ -146,7 +153,8 @@ class Engine(Epochs):
         if intent["delta"] is not None:
             self.catalogue.absorb(intent["delta"])
             self._holdings = self._holdings.registered(intent["delta"], intent["partitions"])
-        return Opened(self._task(epoch, intent), intent, started)
+        rounds = self._guarding.receive(intent.get("guard"), intent["delta"])
+        return Opened(self._task(epoch, intent, rounds), intent, started)
 
     def _new_intent(self, epoch: int, final: bool) -> dict[str, Any]:
         setting = self._setting
@@ -160,8 +168,10 @@ class Engine(Epochs):
         records = read_records(setting.control.read(self._control, upto), rules)
         silence = self._time.silence(setting.idle_seconds, setting.clock(), self._started)
         clock = self._time.clock(setting.lateness_micros, silence, final)
-        applied = self.catalogue.decide(records, clock)
-        rejected = [*records.rejected, *applied.refused]
+        admitted = self._guarding.admit(records, setting.clock(), self.catalogue.next_number)
+        removed = self.catalogue.places_of(admitted.removing) if admitted.removing else None
+        applied = self.catalogue.decide(admitted.records, clock, removed)
+        rejected = [*records.rejected, *admitted.refused, *applied.refused]
         delta, partitions = self._write_delta(applied)
         quarantined = []
         if rejected:
@@ -172,9 +182,10 @@ class Engine(Epochs):
             "lateness": setting.lateness_micros,
             "quarantine": quarantined,
             "registered": len(applied.came), "ended": len(applied.ended),
-            "snapshots": [query.to_dict() for query in records.snapshots],
+            "snapshots": [query.to_dict() for query in admitted.records.snapshots],
             "orders": self._policy.orders(setting.clock(), self._policy_state).to_dict(),
             "control_rejected": dict(Counter(bad.code for bad in rejected)),
+            "guard": admitted.note,
         }  # fmt: skip
 
     def _write_delta(self, applied: Applied) -> tuple[str | None, list[int]]:
@@ -185,7 +196,7 @@ class Engine(Epochs):
         partitions = write_deltas(self._setting.store, name, where, applied.came, applied.ended)
         return name, partitions
 
-    def _task(self, epoch: int, intent: dict[str, Any]) -> EpochTask:
+    def _task(self, epoch: int, intent: dict[str, Any], rounds: Rounds | None) -> EpochTask:
         config = self._setting.config
         return EpochTask(
             epoch, Clock(**intent["clock"]), self._setting.store, self._grid, self._plan,
@@ -205,6 +216,7 @@ class Engine(Epochs):
             orders=Orders.from_dict(intent["orders"]),
             stats=self._holdings.stats.refs,
             expired=self._expired,
+            rounds=rounds,
         )  # fmt: skip
 
     def _view(self) -> View | None:
@@ -224,7 +236,7 @@ class Engine(Epochs):
         outcome = Outcome.of(slots, routes)
         outcome.check_conservation(epoch)
         before = self._holdings.segments() | outcome.kept_segments
-        before |= {segment for segment, *_ in self._expired}
+        before |= {segment for segment, *_ in self._expired} | self._guarding.files()
         self._time = self._time.after(
             opened.task.clock, outcome.times, outcome.closed_until, self._setting.clock()
         )
@@ -236,10 +248,15 @@ class Engine(Epochs):
             self._holdings = self._holdings.without_stats()
         self._expired = self._boxes_of(expired)
         began = time.perf_counter()
-        decision = self._decide(opened, outcome.slots, rows_by_partition(expired))
+        owners = {p.id: p.slot for p in self._plan.partitions}
+        decision = self._decide(opened, outcome.slots, owners, rows_by_partition(expired))
         decided = time.perf_counter() - began
         segments = self._catalogue_segments()
         manifest = self._manifest(opened, outcome, decision, segments)
+        manifest["guard"] = self._guarding.commit(
+            opened.intent.get("guard"), opened.intent["delta"], outcome.slots,
+            _donors(decision, owners), self._setting.clock(), self.catalogue.next_number,
+        )  # fmt: skip
         manifest["expired"] = rows_by_partition(expired)
         manifest["expired_segments"] = self._expired
         manifest["decide_seconds"] = decided
@@ -248,7 +265,9 @@ class Engine(Epochs):
         self._log.commit(epoch, manifest)
         self.last = epoch
         publish(store, manifest["files"])
-        self._collect_garbage(before, self._holdings.segments() | frozenset(segments))
+        self._guarding.finish()
+        live = self._holdings.segments() | frozenset(segments) | self._guarding.files()
+        self._collect_garbage(before, live)
         return manifest
 
     def _boxes_of(self, expired: Sequence[Held]) -> tuple[tuple[str, int, int, int, int], ...]:
@@ -261,9 +280,9 @@ class Engine(Epochs):
         return tuple((name, p.col0, p.row0, p.col1, p.row1) for name, p in places)
 
     def _decide(
-        self, opened: Opened, slots: Sequence[SlotReport], expired: Mapping[int, int]
-    ) -> Decision:
-        owners = {p.id: p.slot for p in self._plan.partitions}
+        self, opened: Opened, slots: Sequence[SlotReport], owners: Mapping[int, int],
+        expired: Mapping[int, int],
+    ) -> Decision:  # fmt: skip
         gone: Counter[int] = Counter()
         for partition, rows in expired.items():
             if partition in owners:  # what a retired one held is nobody's load any more
@@ -338,3 +357,9 @@ class Engine(Epochs):
             **self._holdings.to_dict(),
             **outcome.to_dict(),
         }
+
+
+def _donors(decision: Decision, owners: Mapping[int, int]) -> frozenset[int]:
+    """The slots that are relieved by a decision."""
+    given = [change.partition for change in decision.changes if not isinstance(change, Merge)]
+    return frozenset(owners[partition] for partition in given if partition in owners)

@@ -92,7 +92,7 @@ def execute(
         tuple(told.files), told.rows, told.late, told.closed_until, told.refs, tuple(told.sent),
         tuple(kept), _answers(task, slot),
         known.cost, known.received, known.answer, known.refs, known.work,
-        known.seconds,
+        known.seconds, known.sensed, known.sense_seconds,
     )  # fmt: skip
     return report, routed
 

@@ -8,7 +8,7 @@ events that were matched.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +39,20 @@ from geoflux.spatial.space import FloatArray, Space
 _BLOCK = 256
 
 
+@dataclass(frozen=True)
+class Barred:
+    """Whose requests an epoch refused, whether those that name nobody, and whose queries it
+    removed first."""
+
+    users: Collection[str] = ()
+    nameless: bool = False
+    removed: Collection[str] = ()
+
+    def refuses(self, user: str | None) -> bool:
+        """Whether a registration is turned away."""
+        return self.nameless if user is None else user in self.users
+
+
 @dataclass
 class Oracle:
     """Keeps the live queries and says what an epoch's events match and which windows it reports.
@@ -53,13 +67,21 @@ class Oracle:
     _live: dict[str, dict[str, Any]] = field(default_factory=dict)
     _windows: dict[str, TimeWindows | CountWindows] = field(default_factory=dict)
     _reported: list[WindowRow] = field(default_factory=list)
+    _barred: Barred = field(default_factory=Barred)
 
     def __post_init__(self) -> None:
         self.clock = Clock(self.lateness_micros)
 
-    def control(self, parts: Iterable[pa.Table | list[bytes]], silence: int = 0) -> None:
+    def control(
+        self,
+        parts: Iterable[pa.Table | list[bytes]],
+        silence: int = 0,
+        barred: Barred | None = None,
+    ) -> None:
         """Open an epoch: windows close, queries end that the watermark has passed (the source had
-        been silent for so many microseconds), and the epoch's control records are applied."""
+        been silent for so many microseconds) or that are removed, and the epoch's control records
+        are applied, but for those of users who are ``barred``."""
+        self._barred = barred or Barred()
         self.clock.open(silence)
         for windows in self._windows.values():
             self._reported += windows.opened(self.clock)
@@ -70,6 +92,8 @@ class Oracle:
                 del self._live[name]
                 if name in self._windows:
                     self._reported += self._windows.pop(name).rest(self.clock, until)
+            elif query["user"] is not None and query["user"] in self._barred.removed:
+                self._end(name)
         for part in parts:
             for records in self._singly(part):
                 self._apply(records)
@@ -103,7 +127,7 @@ class Oracle:
         self.refused += len(records.rejected)
         for op, row in zip(records.op, records.rows.to_pylist(), strict=True):
             known = row["id"] in self._live
-            if (op == 0) == known:
+            if (op == 0) == known or (op == 0 and self._barred.refuses(row["user"])):
                 self.refused += 1
             elif op == 0:
                 self._live[row["id"]] = row
@@ -111,8 +135,11 @@ class Oracle:
                     asked = aggregate_of(row["aggregate"])
                     self._windows[row["id"]] = windows_of(row, asked, self.clock)
             else:
-                del self._live[row["id"]]
-                self._windows.pop(row["id"], None)
+                self._end(row["id"])
+
+    def _end(self, name: str) -> None:
+        del self._live[name]
+        self._windows.pop(name, None)
 
     def matches(self, events: Events) -> tuple[pa.Array, pa.Array]:
         """(query ids, event ids) of all matches of a batch of the epoch that is open."""

@@ -11,7 +11,7 @@ from geoflux.engine.task import RouteReport, SlotReport
 from geoflux.errors import IntegrityError
 
 _NOT_SUMMED = ("match_files", "refs", "window_files", "window_refs", "window_sent", "kept",
-               "snapshot_files", "stat_refs", "answer")  # fmt: skip
+               "snapshot_files", "stat_refs", "answer", "sensed")  # fmt: skip
 
 
 @dataclass(frozen=True)

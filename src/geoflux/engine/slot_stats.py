@@ -20,6 +20,7 @@ from geoflux.balance.reduction import Holding, slot_cost, slot_received
 from geoflux.balance.requests import answer_to_dict
 from geoflux.balance.sharing import search
 from geoflux.balance.tuning import Tuning
+from geoflux.engine.sensing import sensed
 from geoflux.engine.task import EpochTask
 from geoflux.operators import queries
 from geoflux.operators.deltas import read_change
@@ -67,6 +68,8 @@ class StatReport:
     work: float = 0.0
     """Of this epoch."""
     seconds: float = 0.0
+    sensed: str | None = None
+    sense_seconds: float = 0.0
 
 
 class SlotStats:
@@ -77,6 +80,7 @@ class SlotStats:
         self._tuning = tuning
         self._slot = slot
         self._held: dict[int, tuple[Partition, TrioStat]] = {}
+        self._states: dict[int, PartitionState] = {}
         self._changed: set[int] = set()
         self._seconds = self._work = 0.0
         self._weights = WEIGHTS["counts" if task.counting else "rows"]
@@ -85,6 +89,7 @@ class SlotStats:
         """Take up a partition: its statistics so far, and what control records changed."""
         started = time.perf_counter()
         task = self._task
+        self._states[partition.id] = state
         came, ended = self._changes(partition)
         refs = task.stats.get(partition.id, ())
         if len(refs) == 1 and refs[0].partition == partition.id:
@@ -158,6 +163,7 @@ class SlotStats:
         for ask in orders.asks:
             if ask.donor == self._slot:
                 report.answer = answer_to_dict(search(self._holdings(), ask, self._tuning))
+                self._sense(report)
         if orders.close:
             for partition in self._held:
                 retained = self._task.view is not None
@@ -169,6 +175,16 @@ class SlotStats:
         report.work = self._work
         report.seconds = self._seconds + time.perf_counter() - started
         return report
+
+    def _sense(self, report: StatReport) -> None:
+        """Tell Guard of the costliest partition: after a move of others the hotspot stays there."""
+        task, started = self._task, time.perf_counter()
+        if task.rounds is None or not self._held:
+            return
+        costliest = max(self._holdings(), key=lambda holding: holding.cost(self._tuning.cost))
+        state = self._states[costliest.partition.id]
+        report.sensed = sensed(state, task.grid, task.rounds, self._slot, task.epoch)
+        report.sense_seconds = time.perf_counter() - started
 
     def _holdings(self) -> list[Holding]:
         return [Holding(*held) for held in self._held.values()]

@@ -27,10 +27,9 @@ from geoflux.spatial.grid import Grid
 from geoflux.spatial.space import Space
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.held import Limits, Retained
+from geoflux.state.keys import RUN, store_of
 from geoflux.state.lineage import AnyPlan
-from geoflux.state.store import Store
 
-_RUN = "run.json"
 _ATTEMPTS = 5
 
 
@@ -46,10 +45,10 @@ class Snapshots:
     """
 
     def __init__(self, out: str | Path) -> None:
-        self._store = Store(str(out))
-        if not self._store.exists(_RUN):
+        self._store = store_of(out)
+        if not self._store.exists(RUN):
             raise StateError(f"{out} holds no run; give the directory that geoflux run wrote")
-        noted = self._store.read_json(_RUN)
+        noted = self._store.read_json(RUN)
         config = Config.restored(noted["config"])
         if noted.get("operator"):
             raise StateError(

@@ -43,6 +43,10 @@ class Summary:
     slots: int
     balance: str
     reasons: dict[str, int]
+    blocked: int = 0
+    """Users whose requests Guard refuses at the end, or an operator."""
+    refused: int = 0
+    """Requests that were refused because of that."""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -79,6 +83,8 @@ def summarised(config: Config, store: Store) -> Summary:
         p50, p99, float(busy.max()) / mean if mean else None,
         manifests[-1]["next_plan"] if manifests else 1,
         config.engine.slots, config.engine.balance, dict(sorted(reasons.items())),
+        (manifests[-1].get("guard") or {"blocked": 0})["blocked"] if manifests else 0,
+        reasons.get("blocked_user", 0),
     )  # fmt: skip
 
 

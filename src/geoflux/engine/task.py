@@ -15,6 +15,7 @@ from geoflux.balance.tuning import Tuning
 from geoflux.engine.addressing import Addresses
 from geoflux.engine.intake import EventColumns, Intake
 from geoflux.engine.snapshots import View
+from geoflux.guard.rounds import Rounds
 from geoflux.operators.clock import Clock
 from geoflux.plan import GridPlan, ReplicatedPlan
 from geoflux.spatial.grid import Grid
@@ -56,6 +57,8 @@ class EpochTask:
     """Per partition the statistics as of the last epoch."""
     expired: tuple[tuple[str, int, int, int, int], ...] = ()
     """Segments of retained events that expired with the last epoch, and their cells."""
+    rounds: Rounds | None = None
+    """By which a slot that is asked dates its queries for Guard; ``None``: there is none."""
 
     @property
     def read_columns(self) -> frozenset[str]:
@@ -149,6 +152,11 @@ class SlotReport:
     work: float = 0.0
     """What its events cost, in comparisons with boxes."""
     stat_seconds: float = 0.0
+    sensed: str | None = None
+    """Who is behind its costliest partition, if it was asked and Guard wants to know, as JSON: it
+    may be long, and only Guard reads it."""
+    sense_seconds: float = 0.0
+    """Of those for statistics, what the sensor took."""
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from geoflux.engine.intake import EventColumns, Intake
-from geoflux.engine.oracle import Oracle
+from geoflux.engine.oracle import Barred, Oracle
 from geoflux.engine.record_rules import RecordRules
 from geoflux.engine.setting import Setting
 from geoflux.engine.source import EventSource, RawBatch, Slice
@@ -73,7 +73,7 @@ def verified(
     for done, manifest in enumerate(manifests):
         records = setting.control.read(offset, manifest["control"])
         oracle.clock.lateness_micros = manifest["lateness"]  # a restart may have changed it
-        oracle.control(records, manifest["silence"])
+        oracle.control(records, manifest["silence"], _barred(setting.store, manifest))
         offset = manifest["control"]
         id_type = columns.id_type(setting.schema)
         intake = Intake(columns, rules.space, id_type, oracle.columns())
@@ -85,6 +85,15 @@ def verified(
             progress(done + 1, len(manifests))
     _check_slices(manifests, result)
     return result
+
+
+def _barred(store: Store, manifest: dict[str, Any]) -> Barred:
+    """Whom the epoch turned away, as its manifest says."""
+    guard = manifest.get("guard")
+    if guard is None:
+        return Barred()
+    users = frozenset(store.read_json(guard["in_force"])) if guard["in_force"] else frozenset()
+    return Barred(users, guard["refuses_nameless"], frozenset(guard["removed"]))
 
 
 def _received(

@@ -23,6 +23,7 @@ from geoflux.state.store import Store
 Numbers = npt.NDArray[np.int64]
 _LAST = "last."
 _ENDED = "ended.box."
+_ENDED_USER = "ended.user"
 _BOX = ("x0", "y0", "x1", "y1")
 
 
@@ -54,6 +55,8 @@ def write_deltas(
         "end.rows": end_rows,
         **queries.to_arrays(ended.filter(pc.is_valid(ended.column("aggregate"))), _LAST),
     }
+    if ended.column("user").null_count < len(ended):
+        arrays[_ENDED_USER] = ended.column("user").combine_chunks()
     write_segment(store, name, arrays, {"kind": "delta"})
     touched = (np.diff(came_offsets) > 0) | (np.diff(end_offsets) > 0)
     return [plan.partitions[i].id for i in np.flatnonzero(touched)]
@@ -110,6 +113,18 @@ def read_change(store: Store, name: str, partition: int) -> tuple[pa.Table, pa.T
         rows = _slice(segment.array(f"{kind}.offsets"), segment.array(f"{kind}.rows"), place)
         boxes = pa.table({n: segment.columns[prefix + n] for n in _BOX})
         tables.append(boxes.take(pa.array(rows)))
+    return tables[0], tables[1]
+
+
+def read_owners(store: Store, name: str) -> tuple[pa.Table, pa.Table]:
+    """Users and boxes of all queries that came with a delta, and of those that ended."""
+    segment = reopened(store, name)
+    tables = []
+    for prefix, user in (("query.", "query.user"), (_ENDED, _ENDED_USER)):
+        boxes = {n: segment.columns[prefix + n] for n in _BOX}
+        known = segment.columns.get(user)
+        nobody = pa.nulls(len(boxes["x0"]), pa.string())
+        tables.append(pa.table({"user": nobody if known is None else known, **boxes}))
     return tables[0], tables[1]
 
 

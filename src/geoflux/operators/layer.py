@@ -36,6 +36,8 @@ class Layer:
     plain: CellIndex
     refine: CellIndex
     buckets: Buckets
+    opened: Segment | None = None
+    """What its arrays are views of. Held, so that who opens the same segment again finds it."""
 
     @classmethod
     def build(cls, rows: pa.Table, grid: Grid, partition: Partition) -> Layer:
@@ -51,6 +53,7 @@ class Layer:
             CellIndex.from_arrays(segment.arrays("plain."), "plain."),
             CellIndex.from_arrays(segment.arrays("refine."), "refine."),
             Buckets(*segment.about["buckets"]),
+            segment,
         )
 
     def write(self, store: Store, name: str, about: dict[str, Any]) -> int:

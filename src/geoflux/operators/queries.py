@@ -149,3 +149,17 @@ def anchors(rows: pa.Table, grid: Grid) -> tuple[IntArray, IntArray]:
     x = np.clip(numeric(rows, "x0"), space.west, space.east)
     y = np.clip(numeric(rows, "y0"), space.south, space.north)
     return grid.columns_of(x), grid.rows_of(y)
+
+
+def middles(rows: pa.Table, grid: Grid) -> tuple[FloatArray, FloatArray]:
+    """The middle of each query's box in cells: columns and rows, with fractions. Of a box that
+    reaches out of the space, of what is inside."""
+    space = grid.space
+    x0, y0, x1, y1 = (numeric(rows, name) for name in ("x0", "y0", "x1", "y1"))
+    x = (np.maximum(x0, space.west) + np.minimum(x1, space.east)) / 2
+    y = (np.maximum(y0, space.south) + np.minimum(y1, space.north)) / 2
+    wraps = np.flatnonzero(x0 > x1)
+    if wraps.size:
+        over = (x0[wraps] + x1[wraps]) / 2 + 180
+        x[wraps] = np.clip(np.where(over > 180, over - 360, over), space.west, space.east)
+    return (x - space.west) / grid.cell_width, (y - space.south) / grid.cell_height

@@ -157,6 +157,8 @@ def _by_cell(
 
 def open_retained(store: Store, name: str) -> RetainedEvents:
     """Open a segment, or find it open; :class:`StateError` where it is gone."""
+    if store.is_sealed(name):  # in memory, not mapped: how many are kept is decided there
+        return _opened(store, name)
     home = (store.root, name)
     with _lock:
         known = _cache.get(home)

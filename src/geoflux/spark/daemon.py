@@ -12,11 +12,11 @@ import gc
 
 from pyspark import daemon
 
-from geoflux.spark.hush import quietly
+from geoflux.spark.hush import hush
 from geoflux.spark.warm import keep_memory, warm_up
 
 if __name__ == "__main__":
-    setattr(daemon, "worker", quietly(daemon.worker))  # noqa: B010  (typed as that very function)
+    hush(daemon)
     keep_memory()
     warm_up()
     gc.collect()

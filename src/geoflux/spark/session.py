@@ -14,11 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
+from geoflux.config import Config
 from geoflux.errors import EnvironmentProblem
 from geoflux.sections import EngineConfig
+from geoflux.spark.secrecy import SETTINGS, check_session, explained
 
 OLDEST_JAVA = 17
 _INSTALL = (
@@ -88,7 +91,10 @@ def build_session(config: EngineConfig, extra: Mapping[str, str] | None = None) 
     builder = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)
-    spark = builder.getOrCreate()
+    try:
+        spark = builder.getOrCreate()
+    except Py4JJavaError as error:
+        raise explained(error, master) from error
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
@@ -114,20 +120,28 @@ def default_parallelism(spark: SparkSession) -> int:
     return int(spark.sparkContext.defaultParallelism)
 
 
-def _end_daemons(jvm: Any) -> None:
-    """End the Python workers of a session that is about to stop. Spark would close their sockets,
-    and some would print a stack trace about it on the user's terminal."""
+def _end_daemons(spark: SparkSession, of: str = "") -> None:
+    """End Python workers of a session: those of one module, or all. Spark would close their
+    sockets, and some would print a stack trace about it on the user's terminal."""
+    jvm: Any = getattr(spark.sparkContext._gateway, "proc", None)
     with contextlib.suppress(psutil.Error, AttributeError, ProcessLookupError, PermissionError):
         for child in psutil.Process(jvm.pid).children():
-            if any(part.endswith("spark.daemon") for part in child.cmdline()):
+            told = child.cmdline()
+            if any(part.endswith("spark.daemon") for part in told) and told[-1].endswith(of):
                 os.killpg(child.pid, signal.SIGKILL)  # a daemon leads a group of its own
+
+
+def end_lookup(spark: SparkSession) -> None:
+    """End the worker that looked for data sources, once one is registered: it is not needed again,
+    and after a minute of idleness it would be hung up on."""
+    _end_daemons(spark, "lookup_data_sources")
 
 
 def stop_session(spark: SparkSession) -> None:
     """Stop the session and its JVM, also where the JVM is gone already; the next session of this
     process starts a JVM of its own, with its own memory."""
     gateway: Any = spark.sparkContext._gateway
-    _end_daemons(getattr(gateway, "proc", None))
+    _end_daemons(spark)
     with contextlib.suppress(Exception):  # a JVM that is gone cannot be stopped again
         spark.stop()
     with contextlib.suppress(Exception):
@@ -144,14 +158,16 @@ def stop_session(spark: SparkSession) -> None:
 
 @contextlib.contextmanager
 def session_for(
-    config: EngineConfig, events: DataFrame | None, spark: SparkSession | None
+    config: Config, events: DataFrame | None, spark: SparkSession | None
 ) -> Iterator[SparkSession]:
     """The caller's session, that of the stream, or one of our own, with its workers started."""
     given = spark or (events.sparkSession if events is not None else None)
     if given is not None:
+        if config.security.encrypt:
+            check_session(given)
         yield given
         return
-    own = build_session(config)
+    own = build_session(config.engine, SETTINGS if config.security.encrypt else None)
     try:
         warm_workers(own)
         yield own

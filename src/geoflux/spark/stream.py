@@ -28,7 +28,7 @@ from geoflux.engine.source import EventSource
 from geoflux.errors import GeofluxError
 from geoflux.settings import seconds
 from geoflux.spark.epoch import RouteRows, RouteSlices, run_job
-from geoflux.spark.session import default_parallelism
+from geoflux.spark.session import default_parallelism, end_lookup
 from geoflux.spark.silence import Beat, is_closing
 from geoflux.spark.slices import slice_stream, with_silence
 from geoflux.state.store import Store
@@ -177,9 +177,11 @@ class EpochStream:
         if isinstance(self._events, DataFrame):
             return with_silence(self._events, beat)
         tasks = default_parallelism(self._spark)
-        return slice_stream(
+        frame = slice_stream(
             self._spark, self._events, pace.epoch_events, tasks, beat, self._pushback
         )
+        end_lookup(self._spark)
+        return frame
 
     def _epoch(self, rows: DataFrame, epoch: int) -> None:
         try:

@@ -1,7 +1,8 @@
 """Immutable segments: named arrays of different lengths in one Arrow IPC file.
 
 A segment is one record batch with one row, whose columns are lists: reading an array back is a
-view into the mapped file, whatever its size, and workers of one machine share the pages.
+view into the mapped file, whatever its size, and workers of one machine share the pages. Where the
+run is encrypted a segment is decrypted instead, once as long as anybody here holds it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from geoflux.state.decrypted import Decrypted
 from geoflux.state.store import Store
 
 Arrays = Mapping[str, Any]
@@ -33,6 +35,11 @@ class Segment:
 
     columns: Mapping[str, pa.Array]
     about: Mapping[str, Any]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays."""
+        return sum(column.nbytes for column in self.columns.values())
 
     def array(self, name: str) -> npt.NDArray[Any]:
         """A numeric array, without copying."""
@@ -61,17 +68,26 @@ def write_segment(store: Store, name: str, arrays: Arrays, about: Mapping[str, A
 
 
 @lru_cache(maxsize=64)
-def _kept_open(root: str, name: str) -> Segment:
-    return read_segment(Store(root), name)
+def _kept_open(store: Store, name: str) -> Segment:
+    return _read(store, name)
+
+
+_decrypted: Decrypted[Segment] = Decrypted(128 << 20)
 
 
 def reopened(store: Store, name: str) -> Segment:
     """A segment that several will read in turn, opened once; it never changes."""
-    return _kept_open(store.root, name)
+    return read_segment(store, name) if store.is_sealed(name) else _kept_open(store, name)
 
 
 def read_segment(store: Store, name: str) -> Segment:
-    """Open a segment; costs the same whatever its size."""
+    """Open a segment; costs the same whatever its size, unless it must be decrypted."""
+    if not store.is_sealed(name):
+        return _read(store, name)
+    return _decrypted.get((store, name), lambda: _read(store, name))
+
+
+def _read(store: Store, name: str) -> Segment:
     reader = pa.ipc.open_file(store.open(name))
     batch = reader.get_batch(0)
     metadata = reader.schema.metadata or {}

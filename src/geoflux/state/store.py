@@ -1,7 +1,8 @@
 """Where a run keeps its files: a directory, HDFS or S3, behind ``pyarrow.fs``.
 
 Small files are written atomically (a reader sees the whole file or none); large immutable ones get
-unique names and are memory-mapped where the file system is this machine's.
+unique names and are memory-mapped where the file system is this machine's. With a seal, all that
+the run keeps for itself is encrypted here and nowhere else; such a file is decrypted into memory.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from geoflux.errors import StateError
+from geoflux.state.seal import MARK, Seal, SealedOutput
+
+PRIVATE = ("state/", "epochs/", "plans/", "guard/")
+"""Folders of what a run keeps for itself; the others hold what the user asked for."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,7 @@ class Store:
     """
 
     root: str
+    seal: Seal | None = None
 
     @cached_property
     def _where(self) -> tuple[Any, str]:
@@ -42,7 +48,11 @@ class Store:
         return pafs.LocalFileSystem(), str(Path(self.root).absolute())
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"root": self.root}
+        return {"root": self.root, "seal": self.seal}
+
+    def is_sealed(self, name: str) -> bool:
+        """Whether a file is encrypted here."""
+        return self.seal is not None and name.startswith(PRIVATE)
 
     @property
     def is_local(self) -> bool:
@@ -72,6 +82,8 @@ class Store:
 
     def write_bytes(self, name: str, data: bytes) -> None:
         """Write a whole file atomically, and durably where the file system lets us say so."""
+        if self.seal is not None and self.is_sealed(name):
+            data = self.seal.sealed(name, data)
         if self.is_local:
             target = Path(self.path(name))
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -89,11 +101,13 @@ class Store:
         """A whole file."""
         try:
             with self._where[0].open_input_stream(self.path(name)) as stream:
-                return bytes(stream.read())
+                data = bytes(stream.read())
         except FileNotFoundError:
-            raise StateError(
-                f"{self.path(name)} is missing; restore it or use a new directory"
-            ) from None
+            raise self._missing(name) from None
+        if self.seal is not None and self.is_sealed(name):
+            return bytes(self.seal.unsealed(name, data, self.path(name)))
+        self._check_plain(name, data[: len(MARK)])
+        return data
 
     def write_json(self, name: str, value: Any) -> None:
         """A JSON file, atomically."""
@@ -127,15 +141,38 @@ class Store:
         """A stream to write a new file to."""
         self.make_folder(str(Path(name).parent))
         with self._where[0].open_output_stream(self.path(name)) as stream:
-            yield stream
+            if self.seal is None or not self.is_sealed(name):
+                yield stream
+                return
+            sealed = SealedOutput(self.seal, name, stream)
+            yield sealed
+            sealed.finish()
 
     def open(self, name: str) -> Any:
-        """A file to read from: mapped where it is local, so that processes share its pages."""
+        """A file to read from: mapped where it is local, so that processes share its pages; one
+        that is sealed is decrypted into memory."""
         try:
             if self.is_local:
-                return pa.memory_map(self.path(name))
-            return self._where[0].open_input_file(self.path(name))
+                file = pa.memory_map(self.path(name))
+            else:
+                file = self._where[0].open_input_file(self.path(name))
         except FileNotFoundError:
+            raise self._missing(name) from None
+        if self.seal is not None and self.is_sealed(name):
+            with file:
+                return pa.BufferReader(
+                    self.seal.unsealed(name, file.read_buffer(), self.path(name))
+                )
+        if name.startswith(PRIVATE):
+            self._check_plain(name, file.read_at(min(len(MARK), file.size()), 0))
+        return file
+
+    def _check_plain(self, name: str, head: bytes) -> None:
+        if head == MARK:
             raise StateError(
-                f"{self.path(name)} is missing; restore it or use a new directory"
-            ) from None
+                f"{self.path(name)} is encrypted; name the file with its key in security.key_file "
+                "or GEOFLUX_SECURITY_KEY_FILE"
+            )
+
+    def _missing(self, name: str) -> StateError:
+        return StateError(f"{self.path(name)} is missing; restore it or use a new directory")
