@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from geoflux.bench.drs_networks import as_stations
 from geoflux.errors import ConfigError, GeofluxError, InfeasibleError, UnstableLoop
 from geoflux.scale.allocation import Wanted, assign, fewest_for, least_time
 from geoflux.scale.batches import Batch, chances_of
@@ -24,6 +25,7 @@ from geoflux.scale.sojourn import predict
 from geoflux.scale.unequal import gumbel
 from geoflux.scale.variability import arrival_scvs
 from geoflux.scale.waiting import equation_5, whitt
+from geoflux.sim.queue_network import simulate_network
 
 CHAIN = Network(
     (Operator("a", 1.0, 2.5), Operator("b", 3.0), Operator("c", 10.0)),
@@ -119,6 +121,35 @@ def test_several_at_once_for_one_processor() -> None:
     assert there.operators[1].sojourn == pytest.approx(mean, rel=1e-6)
     first = 0.6 / 0.4 * (3 + 1) / 2
     assert there.total == pytest.approx(first + 3, rel=0.08), "the last one of the three"
+
+
+@pytest.mark.parametrize(("many", "k"), [(20, 4), (40, 16), (40, 60)])
+def test_many_at_once_for_many_processors(many: int, k: int) -> None:
+    """A frame and its features: equation 4 is many times the time of the frame."""
+    rate = 0.6 * k / many
+    network = Network(
+        (Operator("frame", 5 * rate, rate, everything=True), Operator("feature", 1.0)),
+        (Edge("frame", "feature", float(many)),),
+    )
+    counts = {"frame": 1, "feature": k}
+    true = simulate_network(as_stations(network, counts), 20_000, 1).completion
+    there = predict(network, counts)
+    assert there.total == pytest.approx(true, rel=0.12)
+    assert there.summed > 3 * there.total
+
+
+def test_what_comes_together_is_committed_together() -> None:
+    epochs = Epochs(trigger=4.0, overhead=0.1, commit=0.1)
+
+    def total(many: float) -> float:
+        network = Network(
+            (Operator("a", 1e3, 0.5, everything=True),
+             Operator("b", 1e3 * many, form="keyed", epochs=epochs)),
+            (Edge("a", "b", many),),
+        )  # fmt: skip
+        return predict(network, {"a": 1, "b": 2}).total
+
+    assert total(20.0) == pytest.approx(total(1.0), rel=0.02)
 
 
 def test_numbers_of_derived_tuples() -> None:

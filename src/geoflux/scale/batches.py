@@ -72,6 +72,13 @@ class Batch:
     utilisation: float
     service: float
 
+    @property
+    def seen(self) -> float:
+        """How many a tuple of such a batch belongs to, on average: large ones have more tuples."""
+        sizes = np.arange(len(self.chances))
+        mean = float(self.chances @ sizes)
+        return float(self.chances @ sizes**2) / mean if mean > 0 else 1.0
+
     def starts(self) -> Floats:
         """How much later than the first the 1st, 2nd, 3rd … can start, in seconds.
 

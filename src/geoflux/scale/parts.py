@@ -63,9 +63,11 @@ def part_of(network: Network, i: int, k: int, how: tuple[Model, float]) -> Part:
         part = _keyed(operator, rate, k, how)
     else:
         part = _shared(operator, rate, k, how)
-    if operator.form == "keyed" or part.utilisation >= 1:
+    if operator.form == "keyed" or part.utilisation >= 1 or rate <= 0:
         return part
-    return replace(part, behind=_behind(network, i, part))
+    batches = _batches(network, i, part)
+    part = _crowded(part, batches, operator)
+    return replace(part, behind=sum(share * batch.mean_start() for share, batch in batches))
 
 
 def _shared(operator: Operator, rate: float, k: int, how: tuple[Model, float]) -> Part:
@@ -103,13 +105,31 @@ def _keyed(operator: Operator, rate: float, k: int, how: tuple[Model, float]) ->
     return Part(k, rate, scv, rate * heavy * service, tuple(stays))
 
 
-def _behind(network: Network, i: int, part: Part) -> float:
-    """What tuples wait for those that were derived together with them, on average."""
-    operator = network.operators[i]
-    later = 0.0
+def _batches(network: Network, i: int, part: Part) -> list[tuple[float, Batch]]:
+    """What comes along edges several at a time: its share of the arrivals, and the batches."""
+    out = []
     for edge in network.edges:
         source = network.index[edge.source]
-        if edge.target == operator.name and edge.mean > 0 and network.operators[source].everything:
-            share = edge.mean * float(network.rates[source]) / part.rate if part.rate > 0 else 0.0
-            later += share * part.batch(edge).mean_start()
-    return later
+        if (
+            network.index[edge.target] == i
+            and edge.mean > 0
+            and network.operators[source].everything
+        ):
+            share = edge.mean * float(network.rates[source]) / part.rate
+            out.append((share, part.batch(edge)))
+    return out
+
+
+def _crowded(part: Part, batches: list[tuple[float, Batch]], operator: Operator) -> Part:
+    """With what tuples wait for whole batches before them. Equation 5 is exact for that with one
+    processor, and too little where batches are larger than the processors are many: there a batch
+    keeps all of them busy like one service of a single fast processor (M/G/1). In between, in
+    proportion."""
+    used, wait, busy = part.utilisation, part.wait, part.stays[0].delayed
+    for share, batch in batches:
+        size = batch.seen
+        weight = share * (size - 1) / (size - 1 + part.k)
+        whole = size * part.service / part.k * (1 + operator.service_scv / size) / 2
+        wait += weight * max(used / (1 - used) * whole - part.wait, 0.0)
+        busy += weight * max(used - part.stays[0].delayed, 0.0)
+    return replace(part, stays=tuple(replace(s, wait=wait, delayed=busy) for s in part.stays))

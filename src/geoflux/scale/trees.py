@@ -36,7 +36,12 @@ _MOST_ROUNDS = 2000
 
 def completion(network: Network, parts: Sequence[Part], summed: float) -> float:
     """Mean time until a tree is done; ``summed`` is what equation 4 says."""
-    return _Grid(network, parts, _REACH * summed / _POINTS).mean()
+    found = _Grid(network, parts, _REACH * summed / _POINTS).mean()
+    while found < summed / 2:
+        # Of many tuples side by side equation 4 is a multiple: the grid was too coarse for that.
+        summed = max(found, summed / 8)
+        found = _Grid(network, parts, _REACH * summed / _POINTS).mean()
+    return found
 
 
 class _Grid:
@@ -108,6 +113,8 @@ class _Grid:
         if len(batch.chances) <= 2:
             some = batch.chances[-1] if len(batch.chances) == 2 else 0.0
             return 1 - some + some * convolved(done, self._stay[j])
+        if self._network.operators[j].epochs is not None:
+            return self._in_one_epoch(batch.chances, j, done)
         keyed = self._network.operators[j].form == "keyed"
         one = convolved(done, self._stay[j] if keyed else self._service[j])
         starts = np.zeros(len(batch.chances)) if keyed else batch.starts()
@@ -116,6 +123,15 @@ class _Grid:
             all_done = all_done * _later(one, start / self._step)
             if chance > 0:
                 out += chance * (all_done if keyed else convolved(all_done, self._wait[j]))
+        return out
+
+    def _in_one_epoch(self, chances: Floats, j: int, done: Floats) -> Floats:
+        """What comes together goes through the same epoch, and is committed together."""
+        out, all_done = np.full(_POINTS, chances[0]), np.ones(_POINTS)
+        for chance in chances[1:]:
+            all_done = all_done * done
+            if chance > 0:
+                out += chance * convolved(all_done, self._stay[j])
         return out
 
     def _mean_of(self, chances: Floats) -> float:
