@@ -7,6 +7,8 @@ that knows nothing of geoflux can still catch it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class GeofluxError(Exception):
     """Base of all errors that geoflux raises on purpose; the CLI prints it as one sentence."""
@@ -49,6 +51,30 @@ class OperatorError(GeofluxError, RuntimeError):
 
 class IntegrityError(GeofluxError, AssertionError):
     """An invariant was broken (a row lost or doubled). Nothing was committed; report this."""
+
+
+class InfeasibleError(GeofluxError, ValueError):
+    """No number of processors that is allowed does what was asked; nothing was changed. Give what
+    ``missing`` names: processors by operator, or seconds under ``"seconds"``."""
+
+    def __init__(self, message: str, missing: Mapping[str, float]) -> None:
+        super().__init__(message)
+        self.missing = dict(missing)
+
+
+class UnstableLoop(InfeasibleError):
+    """Tuples that go round ``loop`` become more and more, so that no number of processors keeps up.
+    Mend the operator that derives too many."""
+
+    def __init__(self, loop: tuple[str, ...], gain: float) -> None:
+        round_trip = " -> ".join((*loop, loop[0]))
+        super().__init__(
+            f"the loop {round_trip} makes {gain:.3g} tuples out of one that goes round it; below 1 "
+            "are needed, or they never end: let its operators derive fewer",
+            {},
+        )
+        self.loop = loop
+        self.gain = gain
 
 
 class EnvironmentProblem(GeofluxError, RuntimeError):

@@ -1,0 +1,1 @@
+"""How many processors, and where: queueing, allocation, measuring, scheduling (DRS)."""
