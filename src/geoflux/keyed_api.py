@@ -27,7 +27,7 @@ from geoflux.engine.keyed_engine import KeyedEngine, KeyedSetting
 from geoflux.engine.keyed_rows import KeyedIntake
 from geoflux.engine.keyed_task import Budget, Emulated
 from geoflux.engine.source import RawBatch, Slice
-from geoflux.engine.summary import busy_seconds
+from geoflux.engine.summary import busy_seconds, evenness
 from geoflux.errors import StateError
 from geoflux.operators.keyed import Operator
 from geoflux.plan import HashPlan
@@ -163,13 +163,12 @@ def setting_of(
         bytes_of(flux.memory) if flux.memory else None,
     )  # fmt: skip
     budgets = {
-        slot: replace(budget, memory_bytes=emulated.memory_bytes.get(slot, budget.memory_bytes))
-        for slot in range(config.engine.slots)
+        slot: replace(budget, memory_bytes=memory) for slot, memory in emulated.memory_bytes.items()
     }
     return KeyedSetting(
         store, operator, KeyedIntake(operator, source.id, source.time, source.time_unit),
-        policy_of(config), budgets, config.output.record_input, emulated,
-        config.engine.epoch_events,
+        policy_of(config), budgets, budget, record_input=config.output.record_input,
+        emulated=emulated, epoch_events=config.engine.epoch_events,
     )  # fmt: skip
 
 
@@ -206,6 +205,6 @@ def summarised(config: Config, store: Store) -> OperatorSummary:
         max((len(m["spilled"]) for m in manifests), default=0),
         sum(s["spilled_bytes"] for s in last), sum(s["spooled_rows"] for s in last), took,
         processed / took if took else 0.0,
-        float(busy.max() / busy.mean()) if busy.any() else None, config.engine.slots,
+        evenness(manifests, config.engine.slots), busy.size,
         dict(reasons),
     )  # fmt: skip

@@ -20,7 +20,7 @@ from geoflux.balance.skew_buffer import SkewBuffer
 from geoflux.engine.blobs import by_partition
 from geoflux.engine.keyed_rows import read_rows, together, write_rows
 from geoflux.engine.keyed_states import dropped, put_back, saved, taken
-from geoflux.engine.keyed_task import Budget, KeyedReport, KeyedTask
+from geoflux.engine.keyed_task import KeyedReport, KeyedTask
 from geoflux.engine.route import Parcel, received
 from geoflux.engine.staging import staged_name
 from geoflux.engine.task import RouteReport
@@ -45,7 +45,7 @@ class _Slot:
         self._started = time.perf_counter()
         self._task = task
         self._slot = slot
-        self._budget = task.budgets.get(slot, Budget())
+        self._budget = task.budgets.get(slot, task.budget)
         mine = [p.id for p in task.plan.partitions if p.slot == slot]
         self._sizes = {p: task.sizes.get(p, 0) for p in mine}
         self._waiting = self._inputs(mine, blobs)

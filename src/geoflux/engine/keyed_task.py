@@ -57,6 +57,8 @@ class KeyedTask:
     """The last epoch in which each partition was worked on; those that waited longest come
     first."""
     budgets: Mapping[int, Budget]
+    budget: Budget = field(default_factory=Budget)
+    """Of slots that :attr:`budgets` does not name."""
     compression: str = "zstd"
     record_input: bool = False
     emulated: Emulated = field(default_factory=Emulated)
