@@ -17,6 +17,8 @@ S = TypeVar("S")
 ID, TIME = "@id", "@time"
 """Columns that the engine adds to what an operator asks for: the id of a row, and its time in
 microseconds since 1970."""
+STREAM = "@stream"
+"""The text column of results that says to which of several streams each row goes."""
 
 
 class Operator(ABC, Generic[S]):
@@ -32,6 +34,9 @@ class Operator(ABC, Generic[S]):
     columns: tuple[str, ...] = ()
     needs_time: ClassVar[bool] = False
     """Whether rows without a readable time are refused."""
+    streams: tuple[str, ...] = ("results",)
+    """The streams that results go to. An operator with several has a text column ``@stream`` in
+    its :attr:`output`, with the name of one of them in every row; readers do not see it."""
 
     @property
     @abstractmethod
