@@ -28,6 +28,7 @@ from geoflux.engine.intake import EventColumns
 from geoflux.engine.outcome import Outcome
 from geoflux.engine.record_rules import RecordRules
 from geoflux.engine.retained_columns import naming_of
+from geoflux.engine.rooted import told
 from geoflux.engine.setting import Setting
 from geoflux.engine.snapshots import View
 from geoflux.engine.staging import publish, published_name, stage_rejected, sweep
@@ -225,6 +226,7 @@ class Engine(Epochs):
             stats=self._holdings.stats.refs,
             expired=self._expired,
             rounds=rounds,
+            sampling=self._setting.sampling,
         )  # fmt: skip
 
     def _view(self) -> View | None:
@@ -271,6 +273,8 @@ class Engine(Epochs):
         manifest["expired"] = rows_by_partition(expired)
         manifest["expired_segments"] = self._expired
         manifest["decide_seconds"] = decided
+        if self._setting.sampling is not None:
+            manifest |= told((list(r.roots) for r in routes), (list(r.acks) for r in routes))
         manifest |= about or {}
         manifest["committed"] = self._setting.clock()
         self._log.commit(epoch, manifest)

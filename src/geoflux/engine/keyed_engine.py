@@ -18,9 +18,11 @@ from geoflux.balance.back_pressure import next_limit
 from geoflux.balance.flux_loads import SiteReport
 from geoflux.balance.policy import Decision, Observed, Policy, SlotLoad, Static
 from geoflux.engine.epochs import Epochs, Manifest, begun_with, read_plan, write_plan
+from geoflux.engine.keyed_roots import check_rows
 from geoflux.engine.keyed_rows import KeyedIntake
 from geoflux.engine.keyed_streams import check_streams
 from geoflux.engine.keyed_task import Budget, Emulated, KeyedReport, KeyedTask
+from geoflux.engine.rooted import Sampling, told
 from geoflux.engine.staging import publish, published_name, sweep
 from geoflux.engine.task import RouteReport
 from geoflux.engine.wanted import WantedSlots, asked_for, with_slots
@@ -31,7 +33,8 @@ from geoflux.state.epoch_log import EpochLog
 from geoflux.state.refs import Ref, StateMap
 from geoflux.state.store import Store
 
-_NOT_SUMMED = ("result_files", "states", "carried", "sizes", "tuples", "spilled", "streams")
+_NOT_SUMMED = ("result_files", "states", "carried", "sizes", "tuples", "spilled", "streams",
+               "acks")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,8 @@ class KeyedSetting:
     """Asked at every commit; ``None``: the number of slots stays."""
     record_input: bool = False
     emulated: Emulated = field(default_factory=Emulated)
+    sampling: Sampling | None = None
+    """Which rows are followed through the application; ``None``: none."""
     epoch_events: int = 1 << 40
     """Events of an epoch at most."""
     clock: Callable[[], float] = time.time
@@ -81,6 +86,7 @@ class KeyedEngine(Epochs):
     def recovered(cls, setting: KeyedSetting, first_plan: Callable[[], HashPlan]) -> KeyedEngine:
         """The engine as its directory left it; ``first_plan`` is asked only in a new one."""
         check_streams(setting.operator)
+        check_rows(setting.operator)
         store, log = setting.store, EpochLog(setting.store)
         last = log.last()
         if last is None:
@@ -122,6 +128,7 @@ class KeyedEngine(Epochs):
             epoch, setting.store, self._plan, setting.operator, setting.intake, self._states.refs,
             self._carried.refs, self._sizes, self._spilled, self._turns, setting.budgets,
             setting.budget, record_input=setting.record_input, emulated=setting.emulated,
+            sampling=setting.sampling,
         )  # fmt: skip
         return KeyedOpened(task, setting.clock())
 
@@ -152,6 +159,9 @@ class KeyedEngine(Epochs):
             **self._manifest(opened, slots, routes, decision), **counts,
             "decide_seconds": time.perf_counter() - began, **(about or {}),
         }  # fmt: skip
+        if self._setting.sampling is not None:
+            acks = [*(r.acks for r in routes), *(s.acks for s in slots)]
+            manifest |= told((list(r.roots) for r in routes), map(list, acks))
         manifest["committed"] = self._setting.clock()
         self._log.commit(epoch, manifest)
         self.last = epoch

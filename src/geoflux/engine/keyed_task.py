@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from geoflux.engine.keyed_rows import KeyedIntake
+from geoflux.engine.rooted import Sampling
 from geoflux.operators.keyed import Operator
 from geoflux.plan.hash_plan import HashPlan
 from geoflux.state.refs import Ref
@@ -62,11 +63,13 @@ class KeyedTask:
     compression: str = "zstd"
     record_input: bool = False
     emulated: Emulated = field(default_factory=Emulated)
+    sampling: Sampling | None = None
+    """Which rows are followed; ``None``: none."""
 
     @property
     def read_columns(self) -> frozenset[str]:
         """What to read of the events."""
-        return self.intake.needed
+        return self.intake.needed | (self.sampling.columns if self.sampling else frozenset())
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,8 @@ class KeyedReport:
     spooled_rows: int = 0
     """Those of the rows that were handed back that wait for such a state."""
     out_of_time: bool = False
+    acks: tuple[list[int], ...] = ()
+    """Followed rows that it processed: root and acknowledgement."""
 
     def to_bytes(self) -> bytes:
         """For the trip to the driver."""
@@ -107,5 +112,6 @@ class KeyedReport:
     def from_bytes(cls, data: bytes) -> KeyedReport:
         """What :meth:`to_bytes` wrote."""
         values = json.loads(data)
-        values["result_files"] = tuple(values["result_files"])
+        for name in ("result_files", "acks"):
+            values[name] = tuple(values[name])
         return cls(**values)
