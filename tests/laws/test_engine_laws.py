@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from geoflux.balance.policy import Decision, Observed, Policy, Static
 from geoflux.config import Config
-from geoflux.engine.control_files import ControlFiles
 from geoflux.engine import execute
+from geoflux.engine.control_files import ControlFiles
 from geoflux.engine.engine import Engine
 from geoflux.engine.files import FileEvents
 from geoflux.engine.inline import drain, run_epoch
