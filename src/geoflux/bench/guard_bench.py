@@ -16,7 +16,7 @@ from geoflux.workload.attackers import Attack, Gathering
 
 RATES = (150, 300, 600, 1200)
 GROUPS = (1, 5, 10, 20, 40)
-_RATE, _GROUP = 600, 10
+_GROUP = 10
 ATTACK_MINUTE = 5
 CROWDED = "in_a_crowd"
 
@@ -36,7 +36,7 @@ class Sizes:
 
 FULL = Sizes(Scale(), (1, 2, 3, 4, 5), tuple(range(1, 21)))
 QUICK = Sizes(
-    Scale(0.1, 12.0), (1,), (1,), (_RATE, 1200), (_GROUP,), ("rotating",)
+    Scale(0.1, 12.0), (1,), (1,), (1200,), (_GROUP,), ("rotating",)
 )  # fmt: skip
 
 
