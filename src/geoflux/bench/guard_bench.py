@@ -61,7 +61,8 @@ class Bench:
                 self.console.print(f"[dim]{told}, {mode or 'no Guard'}, seed {seed}")
                 self._known[key] = run_scene(scene, mode, seed, self.sizes.scale)
             outcomes.append(self._known[key])
-            if scene.attack is not None and mode is not None:
+            # What becomes of their queries afterwards is no further attack.
+            if scene.attack is not None and mode is not None and scene.placed == "expire":
                 self.attacks.setdefault(mode, {})[key] = self._known[key]
         return outcomes
 
