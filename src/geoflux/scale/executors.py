@@ -157,13 +157,18 @@ def _some(executors: int) -> str:
     return f"{executors} executor{'s' * (executors != 1)}"
 
 
+def is_local(master: str) -> bool:
+    """Whether there are no executors at all, but threads of the driver."""
+    return master == "local" or master.startswith("local[")
+
+
 def manager_of(master: str) -> Manager:
     """Who gives executors.
 
     >>> manager_of("local[4]"), manager_of("spark://a:7077"), manager_of("k8s://https://a")
     ('local', 'standalone', 'kubernetes')
     """
-    if master == "local" or master.startswith("local["):
+    if is_local(master):
         return "local"
     for start, manager in _MASTERS.items():
         if master.startswith(start):
