@@ -34,6 +34,7 @@ MASTER = "local-cluster[2,1,1024]"
 SLOTS, ROWS, EPOCH_ROWS = 4, by_hand.rows(1500), 300
 SLOW = Emulated(dict.fromkeys(range(SLOTS), 5e-3))
 LONGEST = 90.0
+BEGUN = time.monotonic()
 
 
 def config(folder: Path, encrypted: bool) -> Config:
@@ -70,6 +71,7 @@ class Play:
             spark = results.sparkSession
             self._acts[epoch](spark, negotiator_for(spark))
             self.seen[f"epoch {epoch}"] = {
+                "at": round(time.monotonic() - BEGUN, 1),
                 "spark": sorted(e.id for e in SparkAllocation(spark).executors()),
                 "processes": executor_processes(),
             }

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from py4j.protocol import Py4JJavaError
 from pyspark import TaskContext
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
 from geoflux.engine.route import Parcel
@@ -33,6 +34,8 @@ _REPORT = StructType(
 )
 _REPORT_ARROW = pa.schema([("routed", pa.int32()), ("report", pa.binary())])
 _WIDE = 40
+_ATTEMPTS = 4
+"""Of a job that lost executors, as many as Spark grants a stage."""
 
 Arrow = Iterator[pa.RecordBatch]
 
@@ -127,13 +130,41 @@ def run_job(
     rows: DataFrame, task: Task, router: Callable[[Arrow], Arrow]
 ) -> tuple[list[Any], list[RouteReport]]:
     """Run an epoch's two stages and bring the reports home."""
-    parcels = rows.mapInArrow(_plain(router), _PARCEL)
-    exchanged = parcels.repartitionById(task.plan.slots, "slot")
-    reports = exchanged.mapInArrow(_plain(ExecuteSlot(task)), _REPORT).collect()
+    if isinstance(router, RouteSlices):
+        _trust_routing(rows.sparkSession)
+    for attempt in range(_ATTEMPTS):
+        parcels = rows.mapInArrow(_plain(router), _PARCEL)
+        exchanged = parcels.repartitionById(task.plan.slots, "slot")
+        try:
+            reports = exchanged.mapInArrow(_plain(ExecuteSlot(task)), _REPORT).collect()
+            break
+        except Py4JJavaError as error:
+            if attempt + 1 == _ATTEMPTS or not gave_up_on_rollback(str(error)):
+                raise
     told = work_of(task).report
     slots = [told.from_bytes(bytes(r["report"])) for r in reports if r["routed"] == 0]
     routes = [RouteReport.from_bytes(bytes(r["report"])) for r in reports if r["routed"] == 1]
     return slots, routes
+
+
+def _trust_routing(spark: SparkSession) -> None:
+    """Let Spark route again only what was lost with an executor. It compares what comes of it, and
+    gives the whole job up if anything differs; here only reports do, and each is read by one slot.
+    Slices are always the same rows. Those of a DataFrame may not be, so there Spark goes on to
+    compare. The session is the stream's own."""
+    spark.conf.set("spark.sql.shuffle.orderIndependentChecksum.enabled", "false")
+    spark.conf.set("spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch", "false")
+
+
+def gave_up_on_rollback(text: str) -> bool:
+    """Whether Spark gave a job up because rows were routed again, after an executor was lost, and
+    some slots had finished with the first ones. All of it is then done once more: what was staged
+    counts only if a manifest names it.
+
+    >>> gave_up_on_rollback("Spark cannot rollback the ResultStage 1 to re-process the input data")
+    True
+    """
+    return "cannot rollback the ResultStage" in text
 
 
 def _plain(call: Callable[[Arrow], Arrow]) -> Callable[[Arrow], Arrow]:
