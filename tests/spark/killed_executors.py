@@ -123,7 +123,7 @@ class Play:
         while not done():
             if time.monotonic() > end:
                 raise TimeoutError("nothing happened")
-            time.sleep(0.05)
+            time.sleep(0.1)
 
 
 class Watch(threading.Thread):
@@ -138,7 +138,7 @@ class Watch(threading.Thread):
         self._ended = threading.Event()
 
     def run(self) -> None:
-        while not self._ended.wait(0.05):
+        while not self._ended.wait(0.2):
             for where, _, names in os.walk(self.disks):
                 for name in names:
                     self._look(os.path.join(where, name))

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 import operators_by_hand as by_hand
 from geoflux import verify_operator
+from geoflux.spark.epoch import tried
 from geoflux.spark.negotiator import negotiator_for
 from geoflux.state.keys import new_key
 from geoflux.state.seal import MARK
@@ -29,7 +31,12 @@ def spark_home(folder: Path) -> dict[str, str]:
     home.mkdir()
     for name in ("bin", "jars"):
         (home / name).symlink_to(Path(pyspark.__path__[0]) / name)
-    return {"SPARK_HOME": str(home), "SPARK_LOCAL_DIRS": str(folder / "disks")}
+    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # five JVMs that live for seconds
+    return {
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_DIRS": str(folder / "disks"),
+        "JAVA_TOOL_OPTIONS": quick,
+    }
 
 
 @pytest.mark.timeout(400)
@@ -71,6 +78,37 @@ def test_executors_come_go_and_die_while_an_encrypted_operator_stays_exact(tmp_p
     kept = [p for part in ("state", "epochs", "plans") for p in (out / part).rglob("*.*")]
     assert kept
     assert all(path.read_bytes().startswith(MARK) for path in kept)
+
+
+class _Failed(Py4JJavaError):  # type: ignore[misc]
+    """One as Spark tells it, without a JVM to ask."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def test_a_job_that_spark_gave_up_for_a_lost_executor_is_done_again_and_no_other() -> None:
+    gave_up = "Job aborted: Spark cannot rollback the ResultStage 1 to re-process the input data"
+    failures = [_Failed(gave_up), _Failed(gave_up), None]
+
+    def job() -> str:
+        failure = failures.pop(0)
+        if failure is not None:
+            raise failure
+        return "done"
+
+    assert tried(job) == "done"
+    failures[:] = [_Failed(gave_up)] * 9
+    with pytest.raises(_Failed):
+        tried(job)
+    assert len(failures) == 5, "four attempts"
+    failures[:] = [_Failed("a task failed"), None]
+    with pytest.raises(_Failed, match="a task failed"):
+        tried(job)
+    assert len(failures) == 1
 
 
 def test_a_local_session_says_what_it_has(spark: SparkSession) -> None:

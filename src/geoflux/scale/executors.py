@@ -124,7 +124,7 @@ def answer_to(
         )
         return Answer(wanted, there, "short", reason)
     if there < wanted:
-        lacking = executors_for(wanted - there, room.per_executor)
+        lacking = steps_for(wanted, executors, room).total - sum(not e.leaving for e in executors)
         what = f"{_some(lacking)} of {_all(room.per_executor)} each"
         if waited < patience:
             return Answer(wanted, there, "waiting", f"{what} asked for, {_all(there)} there")

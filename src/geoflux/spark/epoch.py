@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -36,8 +36,15 @@ _REPORT_ARROW = pa.schema([("routed", pa.int32()), ("report", pa.binary())])
 _WIDE = 40
 _ATTEMPTS = 4
 """Of a job that lost executors, as many as Spark grants a stage."""
+_GAVE_UP = (
+    "cannot rollback the ResultStage",
+    "Task with indeterminate results from old attempt succeeded",
+    "Rollback failed due to: Not able to kill running tasks",
+)
+"""What Spark says when it gives a job up that it could have begun anew."""
 
 Arrow = Iterator[pa.RecordBatch]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -132,15 +139,13 @@ def run_job(
     """Run an epoch's two stages and bring the reports home."""
     if isinstance(router, RouteSlices):
         _trust_routing(rows.sparkSession)
-    for attempt in range(_ATTEMPTS):
+
+    def job() -> list[Any]:
         parcels = rows.mapInArrow(_plain(router), _PARCEL)
         exchanged = parcels.repartitionById(task.plan.slots, "slot")
-        try:
-            reports = exchanged.mapInArrow(_plain(ExecuteSlot(task)), _REPORT).collect()
-            break
-        except Py4JJavaError as error:
-            if attempt + 1 == _ATTEMPTS or not gave_up_on_rollback(str(error)):
-                raise
+        return exchanged.mapInArrow(_plain(ExecuteSlot(task)), _REPORT).collect()
+
+    reports = tried(job)
     told = work_of(task).report
     slots = [told.from_bytes(bytes(r["report"])) for r in reports if r["routed"] == 0]
     routes = [RouteReport.from_bytes(bytes(r["report"])) for r in reports if r["routed"] == 1]
@@ -156,15 +161,17 @@ def _trust_routing(spark: SparkSession) -> None:
     spark.conf.set("spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch", "false")
 
 
-def gave_up_on_rollback(text: str) -> bool:
-    """Whether Spark gave a job up because rows were routed again, after an executor was lost, and
-    some slots had finished with the first ones. All of it is then done once more: what was staged
-    counts only if a manifest names it.
-
-    >>> gave_up_on_rollback("Spark cannot rollback the ResultStage 1 to re-process the input data")
-    True
-    """
-    return "cannot rollback the ResultStage" in text
+def tried(job: Callable[[], Result]) -> Result:
+    """The result of a job; again from its beginning where Spark gave it up because, after an
+    executor was lost, other rows were routed than slots had finished with. What was staged by then
+    counts for nothing: no manifest names it."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return job()
+        except Py4JJavaError as error:
+            if not any(text in str(error) for text in _GAVE_UP):
+                raise
+    return job()
 
 
 def _plain(call: Callable[[Arrow], Arrow]) -> Callable[[Arrow], Arrow]:
