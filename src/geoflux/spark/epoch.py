@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from py4j.protocol import Py4JJavaError
 from pyspark import TaskContext
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
 from geoflux.engine.route import Parcel
@@ -33,8 +34,17 @@ _REPORT = StructType(
 )
 _REPORT_ARROW = pa.schema([("routed", pa.int32()), ("report", pa.binary())])
 _WIDE = 40
+_ATTEMPTS = 4
+"""Of a job that lost executors, as many as Spark grants a stage."""
+_GAVE_UP = (
+    "cannot rollback the ResultStage",
+    "Task with indeterminate results from old attempt succeeded",
+    "Rollback failed due to: Not able to kill running tasks",
+)
+"""What Spark says when it gives a job up that it could have begun anew."""
 
 Arrow = Iterator[pa.RecordBatch]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -127,13 +137,41 @@ def run_job(
     rows: DataFrame, task: Task, router: Callable[[Arrow], Arrow]
 ) -> tuple[list[Any], list[RouteReport]]:
     """Run an epoch's two stages and bring the reports home."""
-    parcels = rows.mapInArrow(_plain(router), _PARCEL)
-    exchanged = parcels.repartitionById(task.plan.slots, "slot")
-    reports = exchanged.mapInArrow(_plain(ExecuteSlot(task)), _REPORT).collect()
+    if isinstance(router, RouteSlices):
+        _trust_routing(rows.sparkSession)
+
+    def job() -> list[Any]:
+        parcels = rows.mapInArrow(_plain(router), _PARCEL)
+        exchanged = parcels.repartitionById(task.plan.slots, "slot")
+        return exchanged.mapInArrow(_plain(ExecuteSlot(task)), _REPORT).collect()
+
+    reports = tried(job)
     told = work_of(task).report
     slots = [told.from_bytes(bytes(r["report"])) for r in reports if r["routed"] == 0]
     routes = [RouteReport.from_bytes(bytes(r["report"])) for r in reports if r["routed"] == 1]
     return slots, routes
+
+
+def _trust_routing(spark: SparkSession) -> None:
+    """Let Spark route again only what was lost with an executor. It compares what comes of it, and
+    gives the whole job up if anything differs; here only reports do, and each is read by one slot.
+    Slices are always the same rows. Those of a DataFrame may not be, so there Spark goes on to
+    compare. The session is the stream's own."""
+    spark.conf.set("spark.sql.shuffle.orderIndependentChecksum.enabled", "false")
+    spark.conf.set("spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch", "false")
+
+
+def tried(job: Callable[[], Result]) -> Result:
+    """The result of a job; again from its beginning where Spark gave it up because, after an
+    executor was lost, other rows were routed than slots had finished with. What was staged by then
+    counts for nothing: no manifest names it."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return job()
+        except Py4JJavaError as error:
+            if not any(text in str(error) for text in _GAVE_UP):
+                raise
+    return job()
 
 
 def _plain(call: Callable[[Arrow], Arrow]) -> Callable[[Arrow], Arrow]:

@@ -20,14 +20,17 @@ from pyspark.sql import DataFrame, SparkSession
 
 from geoflux.config import Config
 from geoflux.errors import EnvironmentProblem
+from geoflux.scale.executors import is_local
 from geoflux.sections import EngineConfig
-from geoflux.spark.secrecy import SETTINGS, check_session, explained
+from geoflux.spark.secrecy import SETTINGS, check_session, explained, secret_for
 
 OLDEST_JAVA = 17
 _INSTALL = (
     "install a Java runtime of version 17 or newer "
     "(on Debian: apt-get install openjdk-17-jre-headless)"
 )
+CLUSTER = {"spark.decommission.enabled": "true"}
+"""With executors: those that are not needed any more finish their tasks before they leave."""
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
@@ -68,6 +71,7 @@ def build_session(config: EngineConfig, extra: Mapping[str, str] | None = None) 
     master = config.master or f"local[{cores}]"
     settings = {
         **(_only_this_machine() if master.startswith("local") else {}),
+        **({} if is_local(master) else CLUSTER),
         "spark.master": master,
         "spark.app.name": "geoflux",
         "spark.ui.enabled": "false",
@@ -92,7 +96,8 @@ def build_session(config: EngineConfig, extra: Mapping[str, str] | None = None) 
     for name, value in settings.items():
         builder = builder.config(name, value)
     try:
-        spark = builder.getOrCreate()
+        with secret_for(settings):
+            spark = builder.getOrCreate()
     except Py4JJavaError as error:
         raise explained(error, master) from error
     spark.sparkContext.setLogLevel("ERROR")

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -190,8 +191,8 @@ class EpochStream:
                 self._run_epoch(rows, epoch)
             finally:
                 self._lock.release()
-        except PySparkException as error:  # told now: it cannot be asked once Spark has gone
-            self._problem = _as_ours(str(error))
+        except (PySparkException, Py4JJavaError) as error:
+            self._problem = _as_ours(str(error))  # now: it cannot be asked once Spark has gone
             raise
         except BaseException as error:
             self._problem = error
@@ -260,9 +261,13 @@ def _as_ours(text: str) -> GeofluxError:
 
     >>> _as_ours("Job aborted\nTraceback\ngeoflux.errors.OperatorError: it broke\n\tat org")
     OperatorError('it broke')
+    >>> _as_ours("An error occurred while calling o1.collect.\n: org.spark.E: no room\n\tat org")
+    GeofluxError('the stream failed: org.spark.E: no room')
     """
     told = re.search(r"geoflux\.errors\.(\w+): (.*)", text)
     if told is None:
-        return GeofluxError(f"the stream failed: {text.splitlines()[0]}")
+        lines = [line.removeprefix(": ") for line in text.splitlines()]
+        called = lines[0].startswith("An error occurred while calling") and len(lines) > 1
+        return GeofluxError(f"the stream failed: {lines[1 if called else 0]}")
     kind: type[GeofluxError] = getattr(errors, told[1], GeofluxError)
     return kind(told[2])
