@@ -34,6 +34,9 @@ from geoflux.spark.slices import slice_stream, with_silence
 from geoflux.state.store import Store
 
 _POLL_SECONDS = 0.1
+_starting = threading.Lock()
+"""Queries of one session are started one by one: the worker that looks a source up is ended
+afterwards, which must not happen to somebody else's."""
 _CLOSINGS = 3
 _PUSHBACK = "epoch_events"
 """The file that tells the source how many events the next epoch may have."""
@@ -106,6 +109,8 @@ class EpochStream:
         self._ending = False
         self._problem: BaseException | None = None
         self._told: int | None = None
+        self.is_over = False
+        """Whether the last run came to the end of the stream, and closed it if it was to."""
         self._position = 0 if engine.last is None else engine.manifest(engine.last)["position"]
 
     def run(self, pace: Pace) -> None:
@@ -116,6 +121,9 @@ class EpochStream:
         taken in first; after a few times it is left open, for the next run to close. Rows that a
         keyed operator has handed back are worked off, however many epochs that takes.
         """
+        self.is_over = self._ran(pace)
+
+    def _ran(self, pace: Pace) -> bool:
         self._most = str(pace.epoch_events)
         self._push_back()
         at_once = pace.drain and (not pace.paced or isinstance(self._events, DataFrame))
@@ -127,11 +135,11 @@ class EpochStream:
         while True:
             last = self._engine.last
             if not (pace.drain and ended and last is not None and self._engine.wants_closing()):
-                return
+                return ended
             before, waiting = waiting, self._engine.manifest(last)["carried_out"]
             tries = 1 if waiting < before else tries + 1
             if tries > _CLOSINGS:
-                return
+                return False
             ended = self._query(pace, Beat(closing=last + 1), at_once=True)
 
     def stop(self) -> None:
@@ -141,7 +149,8 @@ class EpochStream:
     def _query(self, pace: Pace, beat: Beat, at_once: bool) -> bool:
         """Run one streaming query, over what is there ``at_once`` or until the source's end;
         whether it came that far."""
-        query, late = self._started(pace, beat, at_once), False
+        with _starting:
+            query, late = self._started(pace, beat, at_once), False
         try:
             while not query.awaitTermination(_POLL_SECONDS):
                 late = pace.deadline is not None and time.time() >= pace.deadline
