@@ -3,6 +3,7 @@ point; and what must come of it, by going through rows one by one."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,13 +21,21 @@ from geoflux.engine.inline import run_epoch
 from geoflux.engine.stream_events import StreamEvents
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.store import Store
-from geoflux.topology import Topology
+from geoflux.topology import Ingest, Node, Topology
 from geoflux.topology.draining import Draining, Progress
 from geoflux.topology.settings import configs_of
+from geoflux.topology_api import verify_topology
 from geoflux.topology_parts import opened
+from streams_by_hand import Countdown
 
 Row = tuple[str, int, int]
 """Key, rounds left, value."""
+
+
+EVENTS = pa.schema(
+    [("id", pa.string()), ("key", pa.string()), ("left", pa.int64()), ("value", pa.int64()),
+     ("lon", pa.float64()), ("lat", pa.float64()), ("time", pa.int64())]
+)  # fmt: skip
 
 
 class Died(Exception):
@@ -40,19 +49,25 @@ def config_of(folder: Path, rows: list[Row], epoch_events: int) -> Config:
         some = rows[part::2]
         table = pa.table(
             {"id": [f"{part}-{i}" for i in range(len(some))], "key": [r[0] for r in some],
-             "left": [r[1] for r in some], "value": [r[2] for r in some]},
-            schema=pa.schema([("id", pa.string()), ("key", pa.string()), ("left", pa.int64()),
-                              ("value", pa.int64())]),
+             "left": [r[1] for r in some], "value": [r[2] for r in some],
+             "lon": [float(r[2] % 180) for r in some], "lat": [float(r[1]) for r in some],
+             "time": list(range(len(some)))}, schema=EVENTS,
         )  # fmt: skip
         if some:
             pq.write_table(table, folder / "events" / f"{part}.parquet")
+    square = {"type": "rectangle", "west": 0, "south": -1, "east": 90, "north": 1.5}
+    query = {"op": "register", "id": "near", "shape": square}
+    (folder / "queries.ndjson").write_text(json.dumps(query))
     return Config.from_dict(
         {
+            "space": {"grid": [16, 16]},
             "source": {"kind": "files", "path": str(folder / "events")},
-            "engine": {"slots": 2, "epoch_events": epoch_events},
+            "control": {"path": str(folder / "queries.ndjson")},
+            "engine": {"slots": 2, "epoch_events": epoch_events, "master": "local[2]",
+                       "memory": "1g"},
             "flux": {"partitions": 2},
         }
-    )
+    )  # fmt: skip
 
 
 class Inline:
@@ -202,3 +217,24 @@ def found(out: Path, name: str) -> tuple[Counter[tuple[str, Row]], list[tuple[st
                 rows.update((stream, (r["key"], r["left"], r["value"])) for r in some)
                 numbers += [(r["key"], r["seen"]) for r in some if "seen" in r]
     return rows, numbers
+
+
+LOOP = Topology(
+    (
+        Node("ingest", Ingest("key")),
+        Node("rounds", Countdown(), ("ingest", "rounds.again"), 2),
+        Node("last", Countdown(), ("ingest", "rounds.done"), 1),
+    )
+)
+ROWS: list[Row] = [(f"k{i % 7}", i % 4, i) for i in range(500)]
+
+
+def check_run(topology: Topology, rows: list[Row], out: Path) -> None:
+    """Every row where it belongs, once, and the verification says so, too."""
+    wanted = expected(topology, rows)
+    for name, rows_of_it in wanted.items():
+        assert found(out, name)[0] == rows_of_it, name
+    verified = verify_topology(out)
+    assert verified.is_clean
+    for check in verified.streams.values():
+        assert (check.committed, check.waiting) == (check.read, 0)

@@ -35,7 +35,7 @@ from geoflux.topology import Topology
 from geoflux.topology.checks import check
 from geoflux.topology.draining import Draining, Progress
 from geoflux.topology.settings import configs_of
-from geoflux.topology.written import restored
+from geoflux.topology.written import folders_of, restored
 from geoflux.topology_parts import TOPOLOGY, Part, opened, operator_of
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def run_topology(
     the application, whose ``stop()`` ends it after the epochs under way, and what tells how many
     rows wait where. ``emulated`` makes slots of operators slow on purpose, for benchmarks.
     """
-    from geoflux.spark.application import FAIR, Application, Member
+    from geoflux.spark.application import Application, Member, let_import, settings
     from geoflux.spark.session import session_for
     from geoflux.spark.stream import EpochStream, Listener, Pace
     from geoflux.spark.warm import warm_up
@@ -85,7 +85,9 @@ def run_topology(
     configs = configs_of(topology, config)
     if spark is None and any(node.kind == "queries" for node in topology.nodes):
         warm_up()
-    with session_for(config, None, spark, FAIR) as session:
+    folders = folders_of(topology)
+    with session_for(config, None, spark, settings(folders)) as session:
+        let_import(session, folders)
         parts = opened(topology, configs, out)
         draining = Draining(topology, _readers(parts))
         members = []

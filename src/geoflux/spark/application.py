@@ -7,6 +7,7 @@ name of the operator it comes from.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,10 +18,22 @@ from pyspark.sql import SparkSession
 from geoflux.errors import GeofluxError
 from geoflux.spark.stream import EpochStream, Pace
 
-FAIR = {"spark.scheduler.mode": "FAIR"}
-"""Settings of a session in which operators share the cores."""
-
+_PATH = "PYTHONPATH"
 _LOOK_SECONDS = 0.2
+
+
+def settings(folders: Sequence[str]) -> dict[str, str]:
+    """Settings of a session in which operators share the cores, and find modules in ``folders``."""
+    found = {"spark.executorEnv." + _PATH: os.pathsep.join(folders)} if folders else {}
+    return {"spark.scheduler.mode": "FAIR", **found}
+
+
+def let_import(spark: SparkSession, folders: Sequence[str]) -> None:
+    """Have workers of a session that is there already find modules in these folders."""
+    environment = spark.sparkContext.environment
+    known = [folder for folder in environment.get(_PATH, "").split(os.pathsep) if folder]
+    if not set(folders) <= set(known):
+        environment[_PATH] = os.pathsep.join(dict.fromkeys([*known, *folders]))
 
 
 @dataclass(frozen=True)

@@ -116,6 +116,19 @@ def imported(named: str, arguments: Any, beside: Path | None = None) -> Operator
     return _made(kind, arguments, named)
 
 
+def folders_of(topology: Topology) -> list[str]:
+    """Where the modules of the user's own operators lie, as far as they are not installed."""
+    found: dict[str, None] = {}
+    for node in topology.nodes:
+        if node.kind == "own" and type(node.work).__module__ != "__main__":
+            module = sys.modules[type(node.work).__module__]
+            file = Path(module.__file__ or "").resolve()
+            depth = module.__name__.count(".") + hasattr(module, "__path__")
+            if not file.is_relative_to(Path(sys.prefix).resolve()):
+                found[str(file.parents[depth])] = None
+    return list(found)
+
+
 def _made(kind: type[Any], arguments: Mapping[str, Any], called: str) -> Operator[Any]:
     given = {k: tuple(v) if isinstance(v, list) else v for k, v in arguments.items()}
     try:
