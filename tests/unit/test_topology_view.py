@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -10,10 +11,12 @@ from rich.console import Console
 from geoflux.cli.topology_display import TopologyDisplay, bars, print_topology_summary
 from geoflux.cli.topology_report import write_topology_report
 from geoflux.cli.topology_run import print_topology_verification
+from geoflux.sections import SecurityConfig
 from geoflux.state.epoch_log import EpochLog
+from geoflux.state.keys import new_key
 from geoflux.topology.settings import configs_of
 from geoflux.topology_api import verify_topology
-from topologies_by_hand import LOOP, ROWS, Inline, config_of
+from topologies_by_hand import LOOP, ROWS, Inline, check_run, config_of
 
 
 def ran(folder: Path) -> Inline:
@@ -71,3 +74,16 @@ def test_where_there_is_no_terminal_a_line_now_and_then(tmp_path: Path) -> None:
 def test_slots_are_bars() -> None:
     assert bars([]) == ""
     assert bars([1.0, 0.5, 0.0]) == "3 █▄ "
+
+
+def test_an_encrypted_application(tmp_path: Path) -> None:
+    new_key(tmp_path / "key")
+    config = config_of(tmp_path, ROWS[:60], 40)
+    security = SecurityConfig(encrypt=True, key_file=str(tmp_path / "key"))
+    out = tmp_path / "out"
+    running = Inline(LOOP, replace(config, security=security), out)
+    running.step("ingest")
+    running.again()  # with the keys that were noted
+    running.run(Random(3).choice)
+    check_run(LOOP, ROWS[:60], out)
+    assert (out / "rounds" / "epochs" / "manifests" / "000000000000.json").read_bytes()[:1] != b"{"
