@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -61,3 +62,15 @@ class Countdown(Operator[Counts]):
 
     def size(self, state: Counts) -> int:
         return 20 * len(state)
+
+
+@dataclass(frozen=True)
+class Fragile(Countdown):
+    """A countdown that breaks while a file is there."""
+
+    breaks_with: str = ""
+
+    def process(self, state: Counts, rows: pa.Table) -> tuple[Counts, pa.Table]:
+        if Path(self.breaks_with).exists():
+            raise ValueError("not today")
+        return super().process(state, rows)
