@@ -6,10 +6,9 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from rooted_by_hand import SEED, STREAMS, Inputs, Spreading
 from test_keyed_laws import Resizing, Restless
 from test_window_laws import WORLD, Run
 from watched_run import table_of
@@ -28,83 +28,13 @@ from geoflux.engine.keyed_rows import KeyedIntake
 from geoflux.engine.keyed_streams import stream_schema
 from geoflux.engine.keyed_task import Budget
 from geoflux.engine.rooted import Followed, Sampling, rooted_schema
-from geoflux.engine.source import EventSource, RawBatch, Slice
+from geoflux.engine.source import EventSource, RawBatch
 from geoflux.engine.stream_events import Upstream, stream_events
 from geoflux.errors import OperatorError
-from geoflux.operators.keyed import Operator
 from geoflux.plan import GridPlan, HashPlan
 from geoflux.scale.acks import Trees, copies, record_ids, sampled
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.store import Store
-
-SEED = 11
-STREAMS = ("a", "b")
-
-
-@dataclass(frozen=True)
-class Spreading(Operator[int]):
-    """Gives one row on ``log`` for every row, and up to two on the streams that are read, some of
-    them without a key, some from no row at all; ``left`` says how often that goes on."""
-
-    key: str = "key"
-    columns: tuple[str, ...] = ("origin", "left")
-    streams: tuple[str, ...] = (*STREAMS, "log")
-    output: ClassVar[pa.Schema] = pa.schema(  # type: ignore[misc]
-        [("key", pa.string()), ("origin", pa.int64()), ("@row", pa.int64()), ("left", pa.int64()),
-         ("@stream", pa.string())]
-    )  # fmt: skip
-
-    def empty(self) -> int:
-        return 0
-
-    def process(self, state: int, rows: pa.Table) -> tuple[int, pa.Table]:
-        found = []
-        for place, row in enumerate(rows.to_pylist()):
-            mixed = (row["origin"] * 31 + row["left"] * 7 + len(row["key"])) % 11
-            for number in range(mixed % 3 if row["left"] else 0):
-                found.append(
-                    {"key": None if mixed == 8 and number else f"k{mixed + number}",
-                     "origin": row["origin"], "@row": place, "left": row["left"] - 1,
-                     "@stream": STREAMS[(mixed + number) % 2]}
-                )  # fmt: skip
-            if mixed == 4 and row["left"]:
-                stray = {"key": "k", "origin": -1, "@row": None, "left": 0, "@stream": "b"}
-                found.insert(0, stray)
-            log = {"key": "k", "origin": row["origin"], "@row": place, "left": 0, "@stream": "log"}
-            found.append(log)
-        return state + len(rows), pa.Table.from_pylist(found, schema=self.output)
-
-    def extract(self, state: int) -> Mapping[str, Any]:
-        return {"n": np.array([state])}
-
-    def install(self, arrays: Mapping[str, Any]) -> int:
-        return int(arrays["n"][0].as_py())
-
-    def size(self, state: int) -> int:
-        return 8
-
-
-class Inputs:
-    """Rows from outside; some have no key."""
-
-    def __init__(self, count: int) -> None:
-        keys = [None if n % 9 == 5 else f"k{n % 7}" for n in range(count)]
-        self._table = pa.table(
-            {"key": pa.array(keys, pa.string()), "origin": np.arange(count),
-             "left": np.arange(count) % 4}
-        )  # fmt: skip
-        self.end = count
-
-    def latest(self, start: int, limit: int) -> int:
-        return min(start + limit, self.end)
-
-    def slices(self, start: int, stop: int, parts: int) -> list[Slice]:
-        return [Slice(0, start, stop)] if stop > start else []
-
-    def read(self, piece: Slice, columns: frozenset[str] | None = None) -> Any:
-        for first in range(piece.start, piece.stop, 3):
-            last = min(first + 3, piece.stop)
-            yield RawBatch(self._table.slice(first, last - first), np.arange(first, last))
 
 
 class Crash(Exception):

@@ -28,6 +28,7 @@ from geoflux.engine.route import Parcel, received
 from geoflux.engine.staging import staged_name
 from geoflux.engine.task import RouteReport
 from geoflux.errors import OperatorError
+from geoflux.scale.services import ServiceSums
 from geoflux.state.refs import Ref
 from geoflux.state.segments import unique_name
 
@@ -64,6 +65,8 @@ class _Slot:
         self._changed: dict[int, tuple[tuple[Ref, ...], Any, pa.Table]] = {}
         self._buffer = SkewBuffer[pa.Table](self._budget.buffer_bytes)
         self._load_seconds = 0.0
+        self._timed: list[tuple[int, float]] = []
+        self._squares: float | None = None
 
     def _inputs(self, mine: list[int], blobs: list[Any]) -> dict[int, pa.Table]:
         """By partition what was handed back, and after it what is new, in order."""
@@ -74,6 +77,10 @@ class _Slot:
         for partition, batches in by_partition(blobs).items():
             plain = [batch.replace_schema_metadata(None) for batch in batches]
             pieces[partition] += [pa.Table.from_batches([batch]) for batch in plain]
+        known = self._task.carried
+        self._arrived = sum(
+            len(t) for p, some in pieces.items() for t in some[len(known.get(p, ())) :]
+        )
         return {p: together(parts) for p, parts in pieces.items() if parts}
 
     def _marked(self, mine: list[int], blobs: list[Any]) -> dict[int, Marks]:
@@ -119,19 +126,33 @@ class _Slot:
         self._load_seconds += time.perf_counter() - opening
         done, chunk = 0, self._chunk()
         while done < len(rows) and (done == 0 or not self._is_over()):
-            some = rows.slice(done, chunk)
+            some, began = rows.slice(done, chunk), time.perf_counter()
             marks = self._marks.get(partition, _NONE).between(done, done + len(some))
             state, results = self._taken_in(partition, state, some, marks)
             if len(results):
                 self._results.append(results)
             done += len(some)
             self._left -= len(some) * self._per_row[partition]
-            time.sleep(len(some) * task.emulated.seconds_per_row.get(self._slot, 0.0))
+            self._slept(some, began)
+            self._timed.append((len(some), time.perf_counter() - began))
         self._changed[partition] = refs, state, rows.slice(0, done)
         self._sizes[partition] = task.operator.size(state)
         if partition in self._spilled:
             self._disk(partition)
         return done
+
+    def _slept(self, rows: pa.Table, began: float) -> None:
+        """Sleep as long as the rows take in an emulated slot; notes the squares of their times,
+        with what really processing them took as an equal share."""
+        times = self._task.emulated.times(self._slot, rows)
+        if times is None:
+            return
+        asleep = time.perf_counter()
+        wanted = float(times.sum())
+        time.sleep(wanted)
+        woken = time.perf_counter()
+        each = times * ((woken - asleep) / wanted) + (asleep - began) / len(rows)
+        self._squares = (self._squares or 0.0) + float(each @ each)
 
     def _taken_in(
         self, partition: int, state: Any, rows: pa.Table, marks: Marks
@@ -155,7 +176,7 @@ class _Slot:
             raise OperatorError(f"{where}: {error}") from error
 
     def _chunk(self) -> int:
-        each = self._task.emulated.seconds_per_row.get(self._slot, 0.0)
+        each = self._task.emulated.seconds_of(self._slot)
         if each == 0 or self._budget.seconds is None:
             return _CHUNK
         return max(1, min(_CHUNK, int(0.02 / each)))
@@ -197,6 +218,8 @@ class _Slot:
             {str(p): waiting.get(p, 0) for p in sorted(self._spilled)}, streams,
             sum(rows.values()), self._buffer.bytes, sum(self._sizes[p] for p in self._spilled),
             sum(count for p, count in rows.items() if p in self._spilled), bool(carried),
+            self._arrived, ServiceSums.of(self._timed, self._squares).to_list(),
+            self._tracer.derived({stream: files[0][1] for stream, files in streams.items()}),
             tuple(self._tracer.acks),
         )  # fmt: skip
 

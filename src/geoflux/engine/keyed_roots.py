@@ -6,6 +6,8 @@ its streams are read; without it they end at the operator.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -35,6 +37,7 @@ class Tracer:
         self._operator = operator
         self._sampling = sampling
         self._told: list[tuple[Marks, int]] = []
+        self._squares: Counter[str] = Counter()
         self.acks: Pairs = []
 
     def took(self, marks: Marks, rows: int, results: pa.Table) -> pa.Table:
@@ -47,6 +50,7 @@ class Tracer:
         else:
             results_told = results
         if self._sampling is not None:
+            self._count(parents, rows, results)
             found = Marks()
             if len(marks) and parents is not None and self._sampling.readers:
                 found = self._derived(marks, parents, results)
@@ -54,6 +58,25 @@ class Tracer:
                 self.acks += marks.pairs()
             self._told.append((found, len(results)))
         return results_told
+
+    def _count(self, parents: Ints | None, rows: int, results: pa.Table) -> None:
+        """Add up, by stream, the squares of how many results each row had."""
+        if parents is None or not len(parents):
+            return
+        streams = self._operator.streams
+        for stream in streams:
+            mine = parents
+            if len(streams) > 1:
+                same = pc.equal(results.column(STREAM), stream).fill_null(False)
+                mine = parents[same.to_numpy()]
+            counts = np.bincount(mine[mine >= 0] if len(mine) else mine, minlength=rows)
+            self._squares[stream] += int(counts @ counts)
+
+    def derived(self, results: Mapping[str, int]) -> dict[str, list[float]]:
+        """By stream the number of results, and where it was counted the sum of their squares."""
+        if self._sampling is None or ROW not in self._operator.output.names:
+            return {stream: [count] for stream, count in results.items()}
+        return {stream: [count, self._squares[stream]] for stream, count in results.items()}
 
     def _derived(self, marks: Marks, parents: Ints, results: pa.Table) -> Marks:
         """The marks of results; their ids are those of records, of which readers get copies."""

@@ -165,6 +165,8 @@ class SlotReport:
     may be long, and only Guard reads it."""
     sense_seconds: float = 0.0
     """Of those for statistics, what the sensor took."""
+    services: list[float] = field(default_factory=list)
+    """What its services took: ``scale.services.ServiceSums``, a partition's events as a batch."""
 
     @property
     def files(self) -> tuple[str, ...]:
