@@ -26,8 +26,10 @@ from geoflux.engine.keyed_engine import KeyedEngine, KeyedSetting
 from geoflux.engine.keyed_rows import KeyedIntake
 from geoflux.engine.keyed_streams import committed_results
 from geoflux.engine.keyed_task import Budget, Emulated
+from geoflux.engine.rooted import Sampling
 from geoflux.engine.source import RawBatch, Slice
 from geoflux.engine.summary import busy_seconds, evenness
+from geoflux.engine.wanted import WantedSlots
 from geoflux.errors import StateError
 from geoflux.operators.keyed import ROW, Operator
 from geoflux.plan import HashPlan
@@ -154,8 +156,9 @@ def first_plan(config: Config) -> HashPlan:
 
 
 def setting_of(
-    operator: Operator[Any], config: Config, store: Store, emulated: Emulated | None = None
-) -> KeyedSetting:
+    operator: Operator[Any], config: Config, store: Store, emulated: Emulated | None = None,
+    wanted_slots: WantedSlots | None = None, sampling: Sampling | None = None,
+) -> KeyedSetting:  # fmt: skip
     """What an engine for the operator runs with."""
     flux, source, emulated = config.flux, config.source, emulated or Emulated()
     budget = Budget(
@@ -168,7 +171,8 @@ def setting_of(
     return KeyedSetting(
         store, operator, KeyedIntake(operator, source.id, source.time, source.time_unit),
         policy_of(config), budgets, budget, record_input=config.output.record_input,
-        emulated=emulated, epoch_events=config.engine.epoch_events,
+        emulated=emulated, epoch_events=config.engine.epoch_events, wanted_slots=wanted_slots,
+        sampling=sampling,
     )  # fmt: skip
 
 

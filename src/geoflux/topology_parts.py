@@ -9,13 +9,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from geoflux import api, keyed_api
 from geoflux.config import Config
 from geoflux.engine.engine import Engine
 from geoflux.engine.keyed_engine import KeyedEngine
 from geoflux.engine.keyed_task import Emulated
+from geoflux.engine.rooted import MARKS, Sampling, rooted_schema
 from geoflux.engine.setting import Setting
 from geoflux.engine.summary import summarised
+from geoflux.engine.wanted import WantedSlots
 from geoflux.errors import ConfigError, StateError
 from geoflux.operators.keyed import ID, Operator
 from geoflux.operators.pass_on import PassOn
@@ -37,15 +41,19 @@ class Part:
     operator: Operator[Any] | None
     """``None``: standing queries."""
 
-    def engine(self, emulated: Emulated | None = None) -> Engine | KeyedEngine:
+    def engine(
+        self, emulated: Emulated | None = None, wanted_slots: WantedSlots | None = None,
+        sampling: Sampling | None = None,
+    ) -> Engine | KeyedEngine:  # fmt: skip
         """Its engine, as its directory left it."""
         config, store = self.config, self.store
         if self.operator is None:
             setting = Setting(
-                config, store, self.inputs.schema, self.inputs.control, api.policy_of(config)
-            )
+                config, store, self.inputs.schema, self.inputs.control, api.policy_of(config),
+                wanted_slots=wanted_slots, sampling=sampling,
+            )  # fmt: skip
             return Engine.recovered(setting, lambda: api.first_plan(setting, self.inputs.events))
-        keyed = keyed_api.setting_of(self.operator, config, store, emulated)
+        keyed = keyed_api.setting_of(self.operator, config, store, emulated, wanted_slots, sampling)
         return KeyedEngine.recovered(keyed, lambda: keyed_api.first_plan(config))
 
     @property
@@ -103,7 +111,8 @@ def operator_of(node: Node, inputs: api.Inputs, config: Config) -> Operator[Any]
     if not isinstance(node.work, Ingest):
         return None
     timed = config.source.time in inputs.schema.names
-    return PassOn(inputs.schema, node.work.key or ID, timed)
+    columns = pa.schema([field for field in inputs.schema if field.name not in MARKS])
+    return PassOn(columns, node.work.key or ID, timed)
 
 
 def _work_name(node: Node) -> str:
@@ -159,4 +168,5 @@ def _note_reader(
         streams.setdefault(stream.operator, []).append(stream.name)
     reads = [[name, some] for name, some in streams.items()]
     noted_about = {"started": about["started"], "lane": "fast", "streams": reads}
-    api.note_run(config, store, _work_name(node), about["schema"], noted_about)
+    # With room for roots: whether inputs are followed may be another thing at every start.
+    api.note_run(config, store, _work_name(node), rooted_schema(about["schema"]), noted_about)

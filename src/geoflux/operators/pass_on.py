@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from geoflux.operators.keyed import ID, Operator
+from geoflux.operators.keyed import ID, ROW, Operator
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class PassOn(Operator[None]):
     >>> rows = pa.table({"car": ["a"], "speed": [3.0], "@id": ["0"], "@time": [0]})
     >>> operator = PassOn(pa.schema([("speed", pa.float64()), ("car", pa.string())]), key="car")
     >>> operator.process(None, rows)[1].to_pylist()
-    [{'speed': 3.0, 'car': 'a'}]
+    [{'speed': 3.0, 'car': 'a', '@row': 0}]
     """
 
     schema: pa.Schema
@@ -45,8 +46,8 @@ class PassOn(Operator[None]):
 
     @property
     def output(self) -> pa.Schema:
-        """The columns of the source."""
-        return self.schema
+        """The columns of the source, and that every row comes from itself."""
+        return self.schema.append(pa.field(ROW, pa.int64()))
 
     def empty(self) -> None:
         """There is no state."""
@@ -54,7 +55,8 @@ class PassOn(Operator[None]):
     def process(self, state: None, rows: pa.Table) -> tuple[None, pa.Table]:
         """The rows as they are."""
         table = rows.select(self.schema.names)
-        return None, table if table.schema.equals(self.schema) else table.cast(self.schema)
+        table = table if table.schema.equals(self.schema) else table.cast(self.schema)
+        return None, table.append_column(self.output.field(ROW), pa.array(np.arange(len(rows))))
 
     def extract(self, state: None) -> Mapping[str, Any]:
         """Nothing."""
