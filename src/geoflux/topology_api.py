@@ -24,6 +24,7 @@ from geoflux import api, keyed_api
 from geoflux.config import OPERATOR, Config, read_tables
 from geoflux.engine.epochs import Manifest
 from geoflux.engine.keyed_task import Emulated
+from geoflux.engine.rooted import Sampling
 from geoflux.engine.stream_check import StreamCheck, check_streams_of
 from geoflux.engine.stream_events import StreamEvents
 from geoflux.engine.verify import Verification
@@ -34,6 +35,8 @@ from geoflux.state.store import Store
 from geoflux.topology import Topology
 from geoflux.topology.checks import check
 from geoflux.topology.draining import Draining, Progress
+from geoflux.topology.following import samplings
+from geoflux.topology.scaling import OnDecision, Scaling
 from geoflux.topology.settings import configs_of
 from geoflux.topology.written import folders_of, restored, topology_of
 from geoflux.topology_parts import Part, opened, operator_of
@@ -43,6 +46,8 @@ if TYPE_CHECKING:
 
     from geoflux.spark.application import Application
 
+_SEED = 20_171
+"""Of the ids of inputs that are followed."""
 OnEpoch = Callable[[str, Manifest], None]
 
 
@@ -77,6 +82,7 @@ def run_topology(
     on_epoch: OnEpoch | None = None,
     on_start: Callable[[Application, Draining], None] | None = None,
     emulated: Mapping[str, Emulated] | None = None,
+    on_decision: OnDecision | None = None,
 ) -> TopologySummary:
     """Run an application until all that comes from outside is drained and every stream is read to
     its end, its duration is over, or somebody stops it.
@@ -84,9 +90,12 @@ def run_topology(
     ``config`` holds for all operators, as far as their own settings do not differ. ``on_epoch``
     gets the name of an operator and the manifest of an epoch that it committed; ``on_start`` gets
     the application, whose ``stop()`` ends it after the epochs under way, and what tells how many
-    rows wait where. ``emulated`` makes slots of operators slow on purpose, for benchmarks.
+    rows wait where. ``emulated`` makes slots of operators slow on purpose, for benchmarks. With
+    ``[scale]``, ``on_decision`` gets what was decided at every look, and what the cluster manager
+    answered.
     """
     from geoflux.spark.application import Application, Member, let_import, settings
+    from geoflux.spark.negotiator import negotiator_for
     from geoflux.spark.session import session_for
     from geoflux.spark.stream import EpochStream, Listener, Pace
     from geoflux.spark.warm import warm_up
@@ -101,13 +110,20 @@ def run_topology(
         let_import(session, folders)
         parts = opened(topology, configs, out)
         draining = Draining(topology, _readers(parts))
+        scaling, following = None, dict[str, Sampling]()
+        if config.scale.mode != "off":
+            scaling = Scaling(
+                topology, configs, config, Store(str(out)), negotiator_for(session), on_decision
+            )
+            following = samplings(topology, _SEED, config.scale.sample)
         members = []
         for name, part in parts.items():
-            engine = part.engine((emulated or {}).get(name))
+            wanted = None if scaling is None else scaling.wanted(name)
+            engine = part.engine((emulated or {}).get(name), wanted, following.get(name))
             if engine.last is not None:
                 draining.progress[name] = Progress.of(engine.manifest(engine.last))
             assert part.inputs.events is not None, "applications read sources and streams"
-            listener = Listener(_heard(name, draining, on_epoch))
+            listener = Listener(_heard(name, draining, scaling, on_epoch))
             stream = EpochStream(session, engine, part.store, part.inputs.events, listener)
             pace = Pace.of(part.config, part.idle_seconds)
             if not part.node.is_outer:  # streams come as they are written, to an end that is told
@@ -116,7 +132,13 @@ def run_topology(
         application = Application(session, members)
         if on_start is not None:
             on_start(application, draining)
-        application.run(draining.look)
+
+        def look(over: frozenset[str]) -> None:
+            draining.look(over)
+            if scaling is not None:
+                scaling.step(time.time(), draining.waiting)
+
+        application.run(look)
     return _summarised(parts, out, began)
 
 
@@ -125,9 +147,13 @@ def _readers(parts: Mapping[str, Part]) -> dict[str, StreamEvents]:
     return {name: s for name, s in sources.items() if isinstance(s, StreamEvents)}
 
 
-def _heard(name: str, draining: Draining, on_epoch: OnEpoch | None) -> Callable[[Manifest], None]:
+def _heard(
+    name: str, draining: Draining, scaling: Scaling | None, on_epoch: OnEpoch | None
+) -> Callable[[Manifest], None]:
     def heard(manifest: Manifest) -> None:
         draining.progress[name] = Progress.of(manifest)
+        if scaling is not None:
+            scaling.heard(name, manifest)
         if on_epoch is not None:
             on_epoch(name, manifest)
 

@@ -28,6 +28,9 @@ class Negotiator(Protocol):
     def have(self) -> int:
         """Processors that take tasks now."""
 
+    def most(self) -> int | None:
+        """As many as there can ever be; ``None``: only the cluster knows."""
+
     def want(self, processors: int) -> Answer:
         """Have at least so many from now on, as few more as possible; returns at once."""
 
@@ -41,6 +44,10 @@ class LocalCores:
     def have(self) -> int:
         """All that there are."""
         return self._room.per_executor
+
+    def most(self) -> int | None:
+        """No more than that."""
+        return self._room.most
 
     def want(self, processors: int) -> Answer:
         """Enough, or a sentence that says what to do.
@@ -75,6 +82,10 @@ class SparkExecutors:
     def have(self) -> int:
         """Processors of executors that stay."""
         return have(self._allocation.executors())
+
+    def most(self) -> int | None:
+        """As the settings allow for."""
+        return self._room.most
 
     def want(self, processors: int) -> Answer:
         """Ask for what lacks, let go what is too much, and say what is there."""
