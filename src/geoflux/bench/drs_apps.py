@@ -95,7 +95,9 @@ def write_inputs(folder: Path, rates: Sequence[tuple[float, float]], seed: int) 
         times.append(start + np.sort(dice.uniform(0.0, seconds, count)))
         start += seconds
     at = np.concatenate(times)
-    table = pa.table({"id": np.arange(len(at)), "key": dice.integers(0, 1 << 20, len(at)), "time": at})
+    table = pa.table(
+        {"id": np.arange(len(at)), "key": dice.integers(0, 1 << 20, len(at)), "time": at}
+    )
     folder.mkdir(parents=True, exist_ok=True)
     pq.write_table(table, folder / "inputs.parquet", row_group_size=_ROW_GROUP)
     return len(at)

@@ -7,7 +7,7 @@ them for other allocations is held against runs with these. The same inputs and 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -96,9 +96,7 @@ class SparkBench:
         first = min(m["opened"] for some in heard.values() for m in some)
         begun, end = first + self.sizes.warm, first + self.sizes.seconds
         before = {n: [m for m in some if m["committed"] < begun] for n, some in heard.items()}
-        after = {
-            n: [m for m in some if begun <= m["committed"] < end] for n, some in heard.items()
-        }
+        after = {n: [m for m in some if begun <= m["committed"] < end] for n, some in heard.items()}
         _, state = looking.look(begun, before, looking.first())
         seen, _ = looking.look(end, after, state)
         assert isinstance(seen, Look), seen

@@ -23,7 +23,7 @@ from geoflux.engine.keyed_rows import read_followed, read_rows, together, write_
 from geoflux.engine.keyed_states import dropped, put_back, saved, taken
 from geoflux.engine.keyed_streams import split
 from geoflux.engine.keyed_task import KeyedReport, KeyedTask
-from geoflux.engine.rooted import Placed, as_text, placed
+from geoflux.engine.rooted import MARKS, Placed, as_text, placed
 from geoflux.engine.route import Parcel, received
 from geoflux.engine.staging import staged_name
 from geoflux.engine.task import RouteReport
@@ -231,7 +231,9 @@ class _Slot:
             epochs = pa.array(np.full(len(table), task.epoch))
             with task.store.output(name) as file:
                 table = table.append_column("epoch", epochs)
-                pq.write_table(table, file, compression=task.compression)
+                # Ids are all different: looking for repeated ones would take longer than the rest.
+                worth = [name for name in table.schema.names if name not in MARKS]
+                pq.write_table(table, file, compression=task.compression, use_dictionary=worth)
             streams[stream] = [[name, len(table)]]
         return streams
 

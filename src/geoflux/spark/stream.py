@@ -29,6 +29,7 @@ from geoflux.engine.source import EventSource
 from geoflux.errors import GeofluxError
 from geoflux.settings import seconds
 from geoflux.spark.epoch import RouteRows, RouteSlices, run_job
+from geoflux.spark.progress import Progress
 from geoflux.spark.session import default_parallelism, end_lookup
 from geoflux.spark.silence import Beat, is_closing
 from geoflux.spark.slices import slice_stream, with_silence
@@ -117,6 +118,7 @@ class EpochStream:
         self._told: int | None = None
         self.is_over = False
         """Whether the last run came to the end of the stream, and closed it if it was to."""
+        self._progress: Progress | None = None
         self._position = 0 if engine.last is None else engine.manifest(engine.last)["position"]
 
     def run(self, pace: Pace) -> None:
@@ -168,6 +170,7 @@ class EpochStream:
         with _starting:
             query, late = self._started(pace, beat, at_once), False
             _await_source(query)
+        self._progress = Progress(query)
         try:
             while not query.awaitTermination(_POLL_SECONDS):
                 late = pace.deadline is not None and time.time() >= pace.deadline
@@ -251,6 +254,7 @@ class EpochStream:
             about = {"arrivals": arrivals, "position": self._position}
         about["job_seconds"] = time.time() - begun
         about["open_seconds"] = begun - opened.started
+        about["spark_seconds"] = None if self._progress is None else self._progress.between()
         manifest = self._engine.commit(opened, slots, routes, about)
         self._push_back()
         self._tell_matches(manifest)

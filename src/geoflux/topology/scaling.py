@@ -17,11 +17,12 @@ from geoflux.engine.epochs import Manifest
 from geoflux.engine.wanted import Wanted, WantedSlots
 from geoflux.scale.decisions import ScaleDecision
 from geoflux.scale.executors import Answer
-from geoflux.scale.looking import Looking, Station
+from geoflux.scale.looking import Looking
 from geoflux.scale.network import Edge, Network, Operator
 from geoflux.scale.policy import ScalePolicy
 from geoflux.scale.scaler import Scaler, ScaleRecord
 from geoflux.scale.smoothing import Smoothing
+from geoflux.scale.stations import Station
 from geoflux.scale.tuning import ScaleTuning
 from geoflux.settings import seconds
 from geoflux.state.store import Store
