@@ -186,6 +186,7 @@ def test_doctor_finds_this_machine_fit() -> None:
     assert "install Java" in " ".join((broken.stdout + broken.stderr).split())
 
 
+@pytest.mark.long
 def test_an_interrupt_stops_between_epochs_and_the_run_goes_on_later(tmp_path: Path) -> None:
     out = tmp_path / "out"
     arguments = ["run", "--out", str(out), "--set", "simulate.rate=20000", "--set", "simulate.queries=500",
