@@ -23,7 +23,7 @@ from geoflux.engine.keyed_rows import read_followed, read_rows, together, write_
 from geoflux.engine.keyed_states import dropped, put_back, saved, taken
 from geoflux.engine.keyed_streams import split
 from geoflux.engine.keyed_task import KeyedReport, KeyedTask
-from geoflux.engine.rooted import MARKS, Placed, as_text, placed
+from geoflux.engine.rooted import Placed, as_text, placed
 from geoflux.engine.route import Parcel, received
 from geoflux.engine.staging import staged_name
 from geoflux.engine.task import RouteReport
@@ -222,18 +222,19 @@ class _Slot:
         if not self._results:
             return {}
         task, streams = self._task, {}
-        results = self._tracer.with_roots(pa.concat_tables(self._results))
-        for stream, table in split(task.operator.streams, results).items():
-            table = self._tracer.unread(stream, table)
+        parts = split(task.operator.streams, pa.concat_tables(self._results))
+        for stream, table in parts.items():
             name = staged_name("results", task.epoch, self._slot)
             if len(task.operator.streams) > 1:
                 name = name.replace(".parquet", f"-{stream}.parquet")
             epochs = pa.array(np.full(len(table), task.epoch))
             with task.store.output(name) as file:
                 table = table.append_column("epoch", epochs)
-                # Ids are all different: looking for repeated ones would take longer than the rest.
-                worth = [name for name in table.schema.names if name not in MARKS]
-                pq.write_table(table, file, compression=task.compression, use_dictionary=worth)
+                marks = self._tracer.marks_of(stream)
+                with pq.ParquetWriter(file, table.schema, compression=task.compression) as writer:
+                    writer.write_table(table)
+                    if len(marks):
+                        writer.add_key_value_metadata(marks.to_metadata())
             streams[stream] = [[name, len(table)]]
         return streams
 

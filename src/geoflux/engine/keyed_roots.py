@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from geoflux.engine.rooted import RECORD, ROOT, Ints, Marks, Placed, Sampling
+from geoflux.engine.rooted import Ints, Marks, Placed, Sampling
 from geoflux.errors import OperatorError
 from geoflux.operators.keyed import ROW, STREAM, Operator
 from geoflux.scale.acks import Ids, acknowledgements, copies, derived_ids
@@ -163,27 +163,17 @@ class Tracer:
                 found[stream] = [results[stream], int(counts @ counts)]
         return found
 
-    def with_roots(self, table: pa.Table) -> pa.Table:
-        """All results in their order with the columns of streams, where any stream is read."""
-        if self._sampling is None or not self._sampling.readers:
-            return table
+    def marks_of(self, stream: str) -> Marks:
+        """The rows of a stream that derive from followed ones, with the ids of their records; none,
+        if nobody reads it."""
+        if self._sampling is None or not self._sampling.readers.get(stream):
+            return Marks()
         marks, _ = self._results
-        for name, known in ((ROOT, marks.roots), (RECORD, marks.ids)):
-            column = pa.nulls(len(table), pa.uint64())
-            if len(marks):
-                values, missing = np.zeros(len(table), np.uint64), np.ones(len(table), np.bool_)
-                values[marks.places], missing[marks.places] = known, False
-                column = pa.array(values, mask=missing)
-            table = table.append_column(name, column)
-        return table
-
-    def unread(self, stream: str, table: pa.Table) -> pa.Table:
-        """Without these columns, if nobody reads the stream."""
-        if ROOT not in table.schema.names or (
-            self._sampling is not None and self._sampling.readers.get(stream)
-        ):
-            return table
-        return table.drop_columns([ROOT, RECORD])
+        if not (self._streams and len(marks)):
+            return marks
+        mine = np.flatnonzero(self._stream == self._operator.streams.index(stream))
+        some = marks.taken(np.isin(marks.places, mine))
+        return Marks(np.searchsorted(mine, some.places), some.roots, some.ids)
 
 
 def _places(column: pa.ChunkedArray) -> Ints:

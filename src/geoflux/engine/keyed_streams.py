@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from geoflux.engine.rooted import RECORD, ROOT
 from geoflux.errors import OperatorError
 from geoflux.operators.keyed import ROW, STREAM, Operator
 from geoflux.state.epoch_log import EpochLog
@@ -84,8 +83,7 @@ def committed_results(operator: Operator[Any], store: Store) -> Iterator[pa.Tabl
 
 def _as_given(operator: Operator[Any], store: Store, name: str, stream: str) -> pa.Table:
     with store.open(name) as file:
-        table = pq.read_table(file)
-    table = table.drop_columns([n for n in ("epoch", ROOT, RECORD) if n in table.schema.names])
+        table = pq.read_table(file).drop_columns(["epoch"])
     if len(operator.streams) == 1:
         return table
     named = pa.array([stream] * len(table), pa.string())

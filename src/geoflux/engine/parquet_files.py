@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from geoflux.engine.rooted import with_marks
 from geoflux.engine.row_types import RAW, cast_or_null
 from geoflux.errors import SourceError
 
@@ -50,7 +51,9 @@ def read_rows(
             for first, batch in _batches(file, start, stop, schema):
                 table = pa.Table.from_batches([batch])
                 rows = range(first, first + batch.num_rows)
-                yield rows, table if schema is None else _typed(table, schema)
+                if schema is not None:
+                    table = with_marks(_typed(table, schema), first, file.metadata.metadata)
+                yield rows, table
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, SourceError):
             raise

@@ -26,12 +26,14 @@ from geoflux.engine.source import RawBatch
 from geoflux.scale.acks import Ids, copies, followed
 
 ROOT, RECORD = "@root", "@record"
-"""Columns of streams between operators: the input that a row derives from, and the row's id; null
-for rows that derive from none that is followed."""
+"""Columns of streams between operators, as readers see them: the input that a row derives from, and
+the row's id; null for rows that derive from none that is followed. Files have them in their
+metadata, for the few rows that have any."""
 MARKS = frozenset({ROOT, RECORD})
 MARKED = b"marks"
 """Where the metadata of a blob has its marks."""
 _FIELDS = [pa.field(ROOT, pa.uint64()), pa.field(RECORD, pa.uint64())]
+_METADATA = "geoflux.marks"
 _EPOCH = 0x9E3779B97F4A7C15
 
 Ints = npt.NDArray[np.int64]
@@ -108,6 +110,10 @@ class Marks:
     def to_bytes(self) -> bytes:
         """For the metadata of a blob."""
         return np.stack([self.places.view(np.uint64), self.roots, self.ids]).tobytes()
+
+    def to_metadata(self) -> dict[str, str]:
+        """For a Parquet file of the rows: a column of mostly nulls would cost something per row."""
+        return {_METADATA: b64encode(self.to_bytes()).decode()}
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Marks:
@@ -234,6 +240,21 @@ class Followed:
         self.acks.append(marks.taken(~good).pairs())
         left = marks.taken(good)
         return Marks(order[places[good]], left.roots, left.ids)
+
+
+def with_marks(table: pa.Table, first: int, metadata: Mapping[bytes, bytes] | None) -> pa.Table:
+    """Rows of a file, from the row ``first`` on, with the columns of the marks that its metadata
+    tell of, where these columns are there to be filled."""
+    text = (metadata or {}).get(_METADATA.encode())
+    if text is None or not set(table.schema.names) >= MARKS:
+        return table
+    marks = Marks.from_bytes(b64decode(text)).between(first, first + len(table))
+    for name, known in ((ROOT, marks.roots), (RECORD, marks.ids)):
+        values, missing = np.zeros(len(table), np.uint64), np.ones(len(table), np.bool_)
+        values[marks.places], missing[marks.places] = known, False
+        place = table.schema.get_field_index(name)
+        table = table.set_column(place, table.schema.field(place), pa.array(values, mask=missing))
+    return table
 
 
 def as_text(columns: Sequence[Ids]) -> str:
