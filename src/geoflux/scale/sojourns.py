@@ -39,7 +39,7 @@ def grown(
         for m in manifests:
             new = np.array(m.get("roots", ()), np.uint64).reshape(-1, 3)
             if len(new):
-                begun.append((new[:, 1], _began(m, new[:, 2].astype(np.float64), position)))
+                begun.append((new[:, 1], began_at(m, new[:, 2].astype(np.float64), position)))
                 roots.append(new[:, 0])
             done = np.array(m.get("acks", ()), np.uint64).reshape(-1, 2)
             acks.append((done, np.full(len(done), m["committed"])))
@@ -56,7 +56,7 @@ def grown(
     return trees, np.concatenate([*ended, np.empty(0)])
 
 
-def _began(manifest: Mapping[str, Any], positions: Times, start: int) -> Times:
+def began_at(manifest: Mapping[str, Any], positions: Times, start: int) -> Times:
     """When inputs at some positions were there, evenly between the first and the last."""
     arrivals = manifest.get("arrivals")
     if not arrivals:
