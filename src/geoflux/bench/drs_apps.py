@@ -45,11 +45,16 @@ class App:
     parts: tuple[Part, ...]
     rate: float
 
+    @property
+    def operators(self) -> dict[str, Station]:
+        """By name."""
+        return {part.name: Station(part.means) for part in self.parts}
+
     def topology(self, allocation: Allocation) -> Topology:
         """With so many slots for each operator."""
         return Topology(
             tuple(
-                Node(part.name, Station(part.means), part.reads, allocation[part.name])
+                Node(part.name, self.operators[part.name], part.reads, allocation[part.name])
                 for part in self.parts
             )
         )

@@ -82,7 +82,7 @@ class SparkBench:
         )  # fmt: skip
         look = self._look(topology, config, heard)
         assert look.sojourn is not None, "inputs were followed to their end"
-        clean = verify_topology(out).is_clean
+        clean = verify_topology(out, self.app.operators).is_clean
         self.console.print(
             f"[dim]{self.app.name} {shown(allocation)}: {look.sojourn:.2f} s an input"
         )
@@ -93,8 +93,9 @@ class SparkBench:
         looking = Looking(
             network_of(topology), stations_of(topology, configs_of(topology, config)), Smoothing(1)
         )
-        first = min(m["opened"] for some in heard.values() for m in some)
-        begun, end = first + self.sizes.warm, first + self.sizes.seconds
+        arrivals = [m["arrivals"] for some in heard.values() for m in some if m["arrivals"]]
+        first, end = min(a[0] for a in arrivals), max(a[1] for a in arrivals)
+        begun = first + self.sizes.warm
         before = {n: [m for m in some if m["committed"] < begun] for n, some in heard.items()}
         after = {n: [m for m in some if begun <= m["committed"] < end] for n, some in heard.items()}
         _, state = looking.look(begun, before, looking.first())

@@ -97,7 +97,7 @@ def timeline(
     slots = {
         n: [(m["committed"] - began, len(m["slots"])) for m in some] for n, some in heard.items()
     }
-    clean = verify_topology(out).is_clean
+    clean = verify_topology(out, app.operators).is_clean
     return Timeline(came[order] - began, took[order], decisions, began, slots, count, clean)
 
 
