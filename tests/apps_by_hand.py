@@ -44,8 +44,11 @@ class ByHand:
             self.step()
 
     def step(self) -> None:
-        """One operator takes some of what waits for it, in order."""
-        name = self._draw.choice([name for name, rows in self._waiting.items() if rows])
+        """One operator takes some of what waits for it, in order, if anything waits."""
+        ready = [name for name, rows in self._waiting.items() if rows]
+        if not ready:
+            return
+        name = self._draw.choice(ready)
         waiting = pa.concat_tables(self._waiting[name], promote_options="permissive")
         taken = self._draw.randint(1, len(waiting))
         self._waiting[name] = [waiting.slice(taken)] if taken < len(waiting) else []
@@ -55,6 +58,10 @@ class ByHand:
             mine = rows.filter(pa.array(owner == p)).select([operator.key, *operator.columns])
             if len(mine):
                 self._process(name, p, mine)
+
+    def states(self, name: str) -> list[Any]:
+        """The states of an operator's partitions."""
+        return [self._states[name, p] for p in range(self._partitions)]
 
     def results(self, name: str, stream: str = "results") -> pa.Table:
         """All that an operator wrote to a stream so far."""
