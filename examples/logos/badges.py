@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,13 @@ def badges(seed: int, count: int, prefix: str = "logo") -> list[Badge]:
     """So many badges; the same ones for the same seed."""
     draws = [np.random.default_rng([seed, i]) for i in range(count)]
     return [Badge(f"{prefix}-{i:02d}", _drawn(draw)) for i, draw in enumerate(draws)]
+
+
+def write_badges(folder: Path, some: list[Badge]) -> None:
+    """A library: a picture of each, named as the logo."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for badge in some:
+        cv2.imwrite(str(folder / f"{badge.name}.png"), badge.image)
 
 
 def _drawn(draw: np.random.Generator) -> Image:

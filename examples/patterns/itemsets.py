@@ -19,8 +19,8 @@ MOST_WORDS = 12
 
 
 _BLANKS = r"[\t-\r\x1c-\x1f \x85\pZ]+"
-"""As ``str.split`` has them. Not ``utf8_split_whitespace``: of pyarrow 26 it sometimes leaves the last
-blank after a letter beyond ASCII where it is."""
+"""As ``str.split`` has them. ``utf8_split_whitespace`` of pyarrow 26 will not do: after a letter
+beyond ASCII it sometimes leaves the last blank where it is."""
 
 
 class Bags:

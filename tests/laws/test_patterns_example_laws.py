@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 
 from apps_by_hand import ByHand
 from geoflux.errors import ConfigError
+from patterns.detector import Detector
+from patterns.generator import Generator
 from patterns.itemsets import Bags
 from patterns.miner import maximal, supports
-from patterns.operators import Detector, Generator, Reporter
+from patterns.reporter import Reporter
 from patterns.sentences import SENTENCE, Sentences
 
 LONGEST = 4
@@ -64,7 +66,7 @@ def _agrees(app: ByHand, window: list[str], threshold: int, longest: int = LONGE
     assert sorted(held) == sorted(expected)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(batches, st.integers(1, 8), st.integers(1, 4), st.integers(0, 999), st.integers(1, 3))
 def test_at_rest_it_equals_the_brute_force(
     batches: list[list[str]], window: int, threshold: int, seed: int, partitions: int
@@ -77,7 +79,7 @@ def test_at_rest_it_equals_the_brute_force(
         _agrees(app, said[-window:], threshold)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(batches, st.integers(1, 8), st.integers(1, 4), st.integers(0, 999))
 def test_what_comes_while_things_go_round_is_not_lost(
     batches: list[list[str]], window: int, threshold: int, seed: int
@@ -98,7 +100,7 @@ changes = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(changes, st.integers(1, 3), st.integers(1, 7))
 def test_the_detector_gives_the_same_in_any_batches(
     changes: list[tuple[str, bool, bool]], threshold: int, size: int
@@ -141,7 +143,7 @@ def _key(row: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(row.items())
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(st.text(st.sampled_from("aBé東 \t\u2003\x85"), max_size=12), max_size=8),
     st.integers(1, 5),

@@ -1,4 +1,4 @@
-"""The three operators: candidates that enter and leave, which of them are maximal, and since when.
+"""Which sets of words are maximal frequent patterns, kept up to date by a loop.
 
 A set of words is maximal if it is frequent and no set with one word more is: a set with two words
 more cannot be frequent unless those in between are. So a detector needs to know of each set its
@@ -15,80 +15,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from geoflux.errors import ConfigError
 from geoflux.operators.keyed import Operator
-from patterns.itemsets import MOST_WORDS, Bags, Ints
-
-_CHANGE = [
-    ("itemset", pa.string()),
-    ("seen", pa.int64()),
-    ("covered", pa.int64()),
-    ("at", pa.int64()),
-]
-"""By how much a count goes up, by how much the number of frequent sets with one word more does, and
-the sentence that did it."""
-
-
-class Generator(Operator[pd.DataFrame]):
-    """All sets of words of sentences that enter the window (+1) and of those that leave it (-1).
-
-    Keyed by lane: the sentence that enters pushes out the one that was in its lane. Sets that are
-    in both are left out. Of a sentence the first ``longest`` (1 to 12) different words count.
-    """
-
-    key = "lane"
-    columns = ("number", "text")
-    output = pa.schema([*_CHANGE, ("@row", pa.int64())])
-
-    def __init__(self, longest: int = 8) -> None:
-        if not 1 <= longest <= MOST_WORDS:
-            raise ConfigError(
-                f"longest = {longest}: a sentence of n words has 2^n - 1 sets of words; "
-                f"give a number from 1 to {MOST_WORDS}"
-            )
-        self._longest = longest
-
-    def empty(self) -> pd.DataFrame:
-        """No sentences in any lane."""
-        return pd.DataFrame({"lane": np.empty(0, np.int64), "text": pd.Series(dtype="str")})
-
-    def process(self, state: pd.DataFrame, rows: pa.Table) -> tuple[pd.DataFrame, pa.Table]:
-        """Each sentence goes in, the one before it in its lane goes out."""
-        line = pd.concat([state, rows.select(["lane", "text"]).to_pandas()], ignore_index=True)
-        before = line.groupby("lane")["text"].shift().iloc[len(state) :]
-        leaving, left = self._sets(pa.array(before, pa.string(), from_pandas=True))
-        entering, entered = self._sets(rows.column("text").combine_chunks())
-        sets = pa.concat_arrays([entering, leaving]).dictionary_encode()
-        row, change = np.concatenate([entered, left]), np.ones(len(sets), np.int64)
-        change[len(entered) :] = -1
-        kinds = max(len(sets.dictionary), 1)
-        groups, inverse = np.unique(row * kinds + sets.indices.to_numpy(), return_inverse=True)
-        net = np.bincount(inverse, change, len(groups)).astype(np.int64)
-        groups, net = groups[net != 0], net[net != 0]
-        row, itemset = np.divmod(groups, kinds)
-        at = rows.column("number").to_numpy()[row]
-        columns = [sets.dictionary.take(pa.array(itemset)), net, np.zeros_like(net), at, row]
-        last = line.drop_duplicates("lane", keep="last").reset_index(drop=True)
-        return last, pa.table(columns, schema=self.output)
-
-    def _sets(self, texts: pa.Array) -> tuple[pa.Array, Ints]:
-        return Bags.of_sentences(texts, self._longest).subsets()
-
-    def extract(self, state: pd.DataFrame) -> Mapping[str, Any]:
-        """Lanes and their sentences."""
-        return {"lane": state["lane"].to_numpy(), "text": pa.array(state["text"], pa.string())}
-
-    def install(self, arrays: Mapping[str, Any]) -> pd.DataFrame:
-        """The lanes again."""
-        return pd.DataFrame({name: arrays[name].to_pandas() for name in ("lane", "text")})
-
-    def size(self, state: pd.DataFrame) -> int:
-        """Their bytes, about."""
-        return int(state.memory_usage(deep=False).sum()) + 1
+from patterns.generator import CHANGE
+from patterns.itemsets import Bags, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +34,7 @@ class Counts:
     covered: Ints
 
 
+@dataclass(frozen=True)
 class Detector(Operator[Counts]):
     """Which sets of words are in at least ``threshold`` sentences, and no larger set is.
 
@@ -108,12 +42,13 @@ class Detector(Operator[Counts]):
     longer. ``maximal`` tells what has become, or is no longer, a maximal frequent pattern.
     """
 
+    threshold: int
     key = "itemset"
     columns = ("seen", "covered", "at")
     streams = ("around", "maximal")
     output = pa.schema(
         [
-            *_CHANGE,
+            *CHANGE,
             ("is_maximal", pa.bool_()),
             ("support", pa.int64()),
             ("@stream", pa.string()),
@@ -121,10 +56,11 @@ class Detector(Operator[Counts]):
         ]
     )
 
-    def __init__(self, threshold: int) -> None:
-        if threshold < 1:
-            raise ConfigError(f"threshold = {threshold}: give the fewest sentences, at least 1")
-        self._threshold = threshold
+    def __post_init__(self) -> None:
+        if self.threshold < 1:
+            raise ConfigError(
+                f"threshold = {self.threshold}: give the fewest sentences, at least 1"
+            )
 
     def empty(self) -> Counts:
         """Nothing seen."""
@@ -140,7 +76,7 @@ class Detector(Operator[Counts]):
         order = np.argsort(codes, kind="stable")
         seen = _Sums(codes[order], _given(state.seen, place), _ints(rows, "seen")[order])
         covered = _Sums(codes[order], _given(state.covered, place), _ints(rows, "covered")[order])
-        was, now = seen.before >= self._threshold, seen.after >= self._threshold
+        was, now = seen.before >= self.threshold, seen.after >= self.threshold
         was_maximal, is_maximal = was & (covered.before == 0), now & (covered.after == 0)
         turned = np.flatnonzero(was != now)
         flipped = np.flatnonzero(was_maximal != is_maximal)
@@ -190,55 +126,6 @@ class Detector(Operator[Counts]):
     def size(self, state: Counts) -> int:
         """Their bytes."""
         return state.itemsets.nbytes + state.seen.nbytes + state.covered.nbytes + 1
-
-
-class Reporter(Operator[pd.DataFrame]):
-    """The maximal frequent patterns, as they come and go; the last row of a pattern says whether
-    it is one. ``since`` is the sentence that made it one, ``at`` the one that changed it."""
-
-    key = "itemset"
-    columns = ("is_maximal", "support", "at")
-    output = pa.schema(
-        [
-            ("itemset", pa.string()),
-            ("is_maximal", pa.bool_()),
-            ("support", pa.int64()),
-            ("since", pa.int64()),
-            ("at", pa.int64()),
-            ("@row", pa.int64()),
-        ]
-    )
-
-    def empty(self) -> pd.DataFrame:
-        """No patterns."""
-        return pd.DataFrame({"itemset": pd.Series(dtype="str"), "since": np.empty(0, np.int64)})
-
-    def process(self, state: pd.DataFrame, rows: pa.Table) -> tuple[pd.DataFrame, pa.Table]:
-        """Changes alternate: a pattern that ends began with the row before it."""
-        came = rows.select(["itemset", "is_maximal", "at"]).to_pandas()
-        held = state.rename(columns={"since": "at"}).assign(is_maximal=True)
-        line = pd.concat([held, came], ignore_index=True)
-        began = line.groupby("itemset")["at"].shift(fill_value=0).iloc[len(held) :].to_numpy()
-        since = np.where(came["is_maximal"], came["at"], began)
-        columns = [rows.column(name) for name in ("itemset", "is_maximal", "support")]
-        columns += [since, rows.column("at"), np.arange(len(rows))]
-        last = line.drop_duplicates("itemset", keep="last")
-        last = last[last["is_maximal"]].rename(columns={"at": "since"})
-        state = last[["itemset", "since"]].reset_index(drop=True)
-        return state, pa.table(columns, schema=self.output)
-
-    def extract(self, state: pd.DataFrame) -> Mapping[str, Any]:
-        """The patterns and since when they are."""
-        itemsets = pa.array(state["itemset"], pa.string(), from_pandas=True)
-        return {"itemset": itemsets, "since": state["since"].to_numpy()}
-
-    def install(self, arrays: Mapping[str, Any]) -> pd.DataFrame:
-        """The patterns again."""
-        return pd.DataFrame({name: arrays[name].to_pandas() for name in ("itemset", "since")})
-
-    def size(self, state: pd.DataFrame) -> int:
-        """Their bytes, about."""
-        return int(state.memory_usage(deep=False).sum()) + 1
 
 
 class _Sums:
