@@ -66,9 +66,9 @@ def watched(folder: Path, out: Path) -> list[dict[str, Any]]:
     """Run the application over all frames; returns the sightings."""
     topology = geoflux.Topology(
         (
-            geoflux.Node("extract", Extractor(), slots=2),
-            geoflux.Node("match", Matcher(str(folder / "logos")), reads="extract.features"),
-            geoflux.Node("gather", Aggregator(seconds=WINDOW), reads="match", slots=1),
+            geoflux.Node("extractor", Extractor(), slots=2),
+            geoflux.Node("matcher", Matcher(str(folder / "logos")), reads="extractor.features"),
+            geoflux.Node("aggregator", Aggregator(seconds=WINDOW), reads="matcher", slots=1),
         )
     )
     config = geoflux.Config.from_dict(
@@ -79,9 +79,9 @@ def watched(folder: Path, out: Path) -> list[dict[str, Any]]:
     )
     summary = geoflux.run_topology(topology, config, out)
     for name, told in summary.operators.items():
-        print(f"{name:<8} {told['processed']:>5} rows in, {told['results']:>5} out, ", end="")
+        print(f"{name:<10} {told['processed']:>5} rows in, {told['results']:>5} out, ", end="")
         print(f"{told['epochs']:>2} epochs")
-    rows: list[dict[str, Any]] = pq.read_table(out / "gather" / "results").to_pylist()
+    rows: list[dict[str, Any]] = pq.read_table(out / "aggregator" / "results").to_pylist()
     return rows
 
 

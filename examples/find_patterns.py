@@ -64,10 +64,10 @@ def run(folder: Path, out: Path) -> None:
     topology = geoflux.Topology(
         (
             geoflux.Node(
-                "generate", Generator(LONGEST), slots=1, settings={"engine": {"epoch_events": 500}}
+                "generator", Generator(LONGEST), slots=1, settings={"engine": {"epoch_events": 500}}
             ),
-            geoflux.Node("detect", Detector(THRESHOLD), reads=("generate", "detect.around")),
-            geoflux.Node("report", Reporter(), reads="detect.maximal", slots=1),
+            geoflux.Node("detector", Detector(THRESHOLD), reads=("generator", "detector.around")),
+            geoflux.Node("reporter", Reporter(), reads="detector.maximal", slots=1),
         )
     )
     config = geoflux.Config.from_dict(
@@ -78,13 +78,13 @@ def run(folder: Path, out: Path) -> None:
     )
     summary = geoflux.run_topology(topology, config, out)
     for name, told in summary.operators.items():
-        print(f"{name:<8} {told['processed']:>7} rows in, {told['results']:>7} out, ", end="")
+        print(f"{name:<10} {told['processed']:>7} rows in, {told['results']:>7} out, ", end="")
         print(f"{told['epochs']:>2} epochs")
 
 
 def read(out: Path) -> list[dict[str, Any]]:
     """What the reporter wrote, in order: the last row of a pattern says whether it is one."""
-    rows = pq.read_table(out / "report" / "results").to_pylist()
+    rows = pq.read_table(out / "reporter" / "results").to_pylist()
     return sorted(rows, key=lambda row: row["epoch"])  # stable: in the order of the files
 
 

@@ -23,9 +23,9 @@ from patterns.sentences import SENTENCE, Sentences
 
 LONGEST = 4
 READS = {
-    "generate": [("", "sentences")],
-    "detect": [("generate", "results"), ("detect", "around")],
-    "report": [("detect", "maximal")],
+    "generator": [("", "sentences")],
+    "detector": [("generator", "results"), ("detector", "around")],
+    "reporter": [("detector", "maximal")],
 }
 texts = st.lists(st.sampled_from("abcdeA"), max_size=6).map(" ".join)
 batches = st.lists(st.lists(texts, min_size=1, max_size=6), min_size=1, max_size=5)
@@ -33,9 +33,9 @@ batches = st.lists(st.lists(texts, min_size=1, max_size=6), min_size=1, max_size
 
 def _app(threshold: int, seed: int, partitions: int, longest: int = LONGEST) -> ByHand:
     operators = {
-        "generate": Generator(longest),
-        "detect": Detector(threshold),
-        "report": Reporter(),
+        "generator": Generator(longest),
+        "detector": Detector(threshold),
+        "reporter": Reporter(),
     }
     return ByHand(operators, READS, random.Random(seed), partitions)
 
@@ -47,22 +47,22 @@ def _rows(first: int, given: list[str], window: int) -> pa.Table:
 
 def _current(app: ByHand) -> set[str]:
     """By the last row of each pattern, as a reader of the results takes them."""
-    last = {row["itemset"]: row["is_maximal"] for row in app.results("report").to_pylist()}
+    last = {row["itemset"]: row["is_maximal"] for row in app.results("reporter").to_pylist()}
     return {itemset for itemset, is_maximal in last.items() if is_maximal}
 
 
 def _agrees(app: ByHand, window: list[str], threshold: int, longest: int = LONGEST) -> None:
     expected = maximal(window, threshold, longest)
-    if ("report", "results") in app.written:
+    if ("reporter", "results") in app.written:
         assert _current(app) == set(expected)
     else:
         assert not expected
     counts: Counter[str] = Counter()
-    for state in app.states("detect"):
+    for state in app.states("detector"):
         assert ((state.seen > 0) | (state.covered > 0)).all(), "nothing is kept for ever"
         counts.update(dict(zip(state.itemsets.to_pylist(), state.seen.tolist(), strict=True)))
     assert counts == supports(window, longest)
-    held = [name for state in app.states("report") for name in state["itemset"]]
+    held = [name for state in app.states("reporter") for name in state["itemset"]]
     assert sorted(held) == sorted(expected)
 
 
@@ -123,7 +123,7 @@ def test_generator_and_reporter_give_the_same_in_any_batches() -> None:
     app = _app(4, 3, 2)
     app.feed("sentences", rows)
     app.settle()
-    changes = app.results("detect", "maximal")
+    changes = app.results("detector", "maximal")
     assert len(changes) > 10
     for size in (1, 7):
         _same_in_batches(Reporter(), changes, size)
@@ -168,7 +168,7 @@ def test_phrases_in_fashion_are_found_and_go_again() -> None:
         window = stream.table(first + 50, 150).column("text").to_pylist()
         _agrees(app, window, 8, longest=8)
         assert max(len(itemset.split()) for itemset in _current(app)) >= 3
-    ended = [row for row in app.results("report").to_pylist() if not row["is_maximal"]]
+    ended = [row for row in app.results("reporter").to_pylist() if not row["is_maximal"]]
     assert any(row["at"] - row["since"] > 50 for row in ended), "a fashion lasted, and ended"
 
 

@@ -26,9 +26,9 @@ from logos.video import FRAME, Video
 VIDEO = Video(cameras=2, shot=4)
 FRAMES = 16
 READS = {
-    "extract": [("", "frames")],
-    "match": [("extract", "features"), ("", "features")],
-    "gather": [("match", "results")],
+    "extractor": [("", "frames")],
+    "matcher": [("extractor", "features"), ("", "features")],
+    "aggregator": [("matcher", "results")],
 }
 
 
@@ -46,20 +46,20 @@ def matcher(tmp_path_factory: pytest.TempPathFactory) -> Matcher:
 
 @pytest.fixture(scope="module")
 def app(frames: pa.Table, matcher: Matcher) -> ByHand:
-    operators = {"extract": Extractor(), "match": matcher}
+    operators = {"extractor": Extractor(), "matcher": matcher}
     return _run(operators, "frames", frames, random.Random(1))
 
 
 @pytest.fixture(scope="module")
 def sightings(app: ByHand) -> pa.Table:
-    return app.results("gather")
+    return app.results("aggregator")
 
 
 def _run(
     first: dict[str, Operator[Any]], stream: str, rows: pa.Table, draw: random.Random
 ) -> ByHand:
     """The whole application, or from the matcher on."""
-    operators = {**first, "gather": Aggregator(seconds=0.5)}
+    operators = {**first, "aggregator": Aggregator(seconds=0.5)}
     app = ByHand(operators, {name: READS[name] for name in operators}, draw)
     app.feed(stream, rows)
     app.settle()
@@ -99,8 +99,8 @@ def test_frames_are_the_same_however_they_are_made(frames: pa.Table) -> None:
 def test_batches_and_moves_change_no_sighting(
     app: ByHand, matcher: Matcher, sightings: pa.Table
 ) -> None:
-    found = app.results("extract", "features")
-    again = _run({"match": matcher}, "features", found, random.Random(2)).results("gather")
+    found = app.results("extractor", "features")
+    again = _run({"matcher": matcher}, "features", found, random.Random(2)).results("aggregator")
     counts = ["window", "frames"]
     assert _rows(again.drop_columns(counts)) == _rows(sightings.drop_columns(counts))
     assert _totals(again) == _totals(sightings)
@@ -108,7 +108,7 @@ def test_batches_and_moves_change_no_sighting(
 
 def test_features_do_not_depend_on_the_batch(app: ByHand, frames: pa.Table) -> None:
     _, three = Extractor().process(None, frames.slice(4, 3))
-    known = {row["id"]: row for row in app.results("extract", "features").to_pylist()}
+    known = {row["id"]: row for row in app.results("extractor", "features").to_pylist()}
     for row in three.drop_columns(["@row", "@stream"]).to_pylist():
         assert row == known[row["id"]]
 
@@ -122,7 +122,7 @@ def test_a_window_ends_with_its_total(sightings: pa.Table) -> None:
 
 
 def test_the_aggregator_gives_the_same_in_any_batches(app: ByHand) -> None:
-    pairs, draw = app.results("match"), random.Random(4)
+    pairs, draw = app.results("matcher"), random.Random(4)
     pairs = pairs.take(pa.array(draw.sample(range(len(pairs)), len(pairs))))
     operator = Aggregator(seconds=0.2, kept=2)
     _, whole = operator.process(operator.empty(), pairs)
@@ -140,7 +140,7 @@ def test_the_aggregator_gives_the_same_in_any_batches(app: ByHand) -> None:
 
 
 def test_a_late_sighting_counts_nowhere(app: ByHand, sightings: pa.Table) -> None:
-    pairs = app.results("match")
+    pairs = app.results("matcher")
     is_seen = pc.equal(pairs.column("id"), sightings.column("id")[0])
     pairs = pairs.filter(
         pc.and_(is_seen, pc.equal(pairs.column("logo"), sightings.column("logo")[0]))
