@@ -20,6 +20,13 @@ Over a stateful operator, whose partitions move while it runs:
 
     geoflux.run_operator(geoflux.WindowedGroupBy("car", "speed", "mean", rows=100), config, "out")
 
+Over an application of several operators, joined by durable streams:
+
+    geoflux.run_topology(geoflux.Topology((
+        geoflux.Node("ingest", geoflux.Ingest(key="car")),
+        geoflux.Node("places", geoflux.Queries(), reads="ingest"),
+    )), config, "out")
+
 These names are all that is public here. They are loaded when first used: a worker imports
 this package with every task and needs none of them.
 """
@@ -38,24 +45,33 @@ if TYPE_CHECKING:
     from geoflux.keyed_api import verify_operator
     from geoflux.operators.group_by import WindowedGroupBy
     from geoflux.operators.keyed import Operator
+    from geoflux.topology import Ingest, Node, Queries, Topology
+    from geoflux.topology_api import run_topology, verify_topology
 
 __version__ = "0.1.0"
 __all__ = [
-    "Config", "GeofluxError", "Operator", "Snapshots", "WindowedGroupBy", "run", "run_operator",
-    "snapshot", "verify", "verify_operator",
+    "Config", "GeofluxError", "Ingest", "Node", "Operator", "Queries", "Snapshots", "Topology",
+    "WindowedGroupBy", "run", "run_operator", "run_topology", "snapshot", "verify",
+    "verify_operator", "verify_topology",
 ]  # fmt: skip
 
 _HOMES = {
     "Config": "geoflux.config",
     "GeofluxError": "geoflux.errors",
+    "Ingest": "geoflux.topology",
+    "Node": "geoflux.topology",
     "Operator": "geoflux.operators.keyed",
+    "Queries": "geoflux.topology",
     "Snapshots": "geoflux.engine.snapshot_reader",
+    "Topology": "geoflux.topology",
     "WindowedGroupBy": "geoflux.operators.group_by",
     "run": "geoflux.api",
     "run_operator": "geoflux.cli.operator_run",
+    "run_topology": "geoflux.topology_api",
     "snapshot": "geoflux.api",
     "verify": "geoflux.api",
     "verify_operator": "geoflux.keyed_api",
+    "verify_topology": "geoflux.topology_api",
 }
 
 

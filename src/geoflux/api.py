@@ -37,6 +37,7 @@ from geoflux.engine.record_rules import RecordRules
 from geoflux.engine.setting import Setting
 from geoflux.engine.snapshot_reader import Snapshots
 from geoflux.engine.source import ControlSource, EventSource
+from geoflux.engine.stream_events import StreamEvents, Upstream, stream_events
 from geoflux.engine.summary import Summary, summarised
 from geoflux.engine.verify import Verification, verified
 from geoflux.errors import ConfigError, StateError
@@ -196,10 +197,11 @@ def rows_of(config: Config, inputs: Inputs, events: DataFrame | None, session: S
 
 
 def opened_inputs(
-    config: Config, store: Store, events: DataFrame | None, operator: str = ""
-) -> Inputs:
+    config: Config, store: Store, events: DataFrame | None, operator: str = "",
+    started: float | None = None,
+) -> Inputs:  # fmt: skip
     """The inputs of a new run, of an operator or of standing queries, or of the run that the
-    directory holds."""
+    directory holds; ``started`` says since when a new one goes, where that is not now."""
     if store.exists(RUN):
         noted = store.read_json(RUN)
         inputs = noted_inputs(config, store, noted)
@@ -207,7 +209,7 @@ def opened_inputs(
         store.write_json(RUN, noted | {"config": config.as_dict()})
         return inputs
     lane = "fast"
-    started = time.time()
+    started = time.time() if started is None else started
     if events is not None:
         from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -219,12 +221,20 @@ def opened_inputs(
         inputs = configured_inputs(config, store, started)
         if config.engine.lane == "general":
             lane = "general"
-    schema = inputs.schema.serialize().to_pybytes().hex()
-    noted = {"config": config.as_dict(), "started": started, "lane": lane, "schema": schema}
+    note_run(config, store, operator, inputs.schema, {"started": started, "lane": lane})
+    return inputs
+
+
+def note_run(
+    config: Config, store: Store, operator: str, schema: pa.Schema, about: Mapping[str, Any]
+) -> None:
+    """Write down what a new run is: ``about`` says since when it goes, its lane, and, within an
+    application, which streams it reads."""
+    noted = {"config": config.as_dict(), **about}
+    noted["schema"] = schema.serialize().to_pybytes().hex()
     noted |= {"operator": operator} if operator else {}
     noted |= {"seal": store.seal.note()} if store.seal is not None else {}
     store.write_json(RUN, noted)
-    return inputs
 
 
 def noted_inputs(config: Config, store: Store, noted: dict[str, Any]) -> Inputs:
@@ -232,6 +242,11 @@ def noted_inputs(config: Config, store: Store, noted: dict[str, Any]) -> Inputs:
     schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(noted["schema"])))
     if noted["lane"] == "dataframe":
         return Inputs(None, _control_files(config, store), schema)
+    if "streams" in noted:
+        return Inputs(
+            noted_streams(store, noted["streams"], schema),
+            _control(config, store, noted["started"]), schema,
+        )  # fmt: skip
     return replace(configured_inputs(config, store, noted["started"]), schema=schema)
 
 
@@ -246,16 +261,31 @@ def configured_inputs(config: Config, store: Store, started: float) -> Inputs:
             complete=config.run.mode == "drain",
         )  # fmt: skip
         _await_first_file(config, files)
-        return Inputs(files, _control_files(config, store), files.schema())
+        return Inputs(files, _control(config, store, started), files.schema())
+    simulator = Simulator(_scenario(config), started)
+    return Inputs(simulator, _control(config, store, started), simulator.schema())
+
+
+def _scenario(config: Config) -> Scenario:
     text = config.run.duration
     endless = config.run.mode == "follow" and not text
     length = None if endless else seconds(text) if text else _DEFAULT_SIMULATION_SECONDS
-    scenario = Scenario(config.simulate, config.space, length)
-    simulator = Simulator(scenario, started)
-    control: ControlSource = SimulatedControl(scenario, started)
-    if config.control.path:
-        control = _control_files(config, store)
-    return Inputs(simulator, control, simulator.schema())
+    return Scenario(config.simulate, config.space, length)
+
+
+def _control(config: Config, store: Store, started: float) -> ControlSource:
+    """Who registers queries: whoever writes files, or those who are simulated with the events."""
+    if config.source.kind == "simulate" and not config.control.path:
+        return SimulatedControl(_scenario(config), started)
+    return _control_files(config, store)
+
+
+def noted_streams(store: Store, reads: list[list[Any]], columns: pa.Schema) -> StreamEvents:
+    """The streams that the run of an operator within an application reads: ``[[operator, [stream,
+    ...]], ...]``, whose directories lie beside its own."""
+    folder = Path(store.path(".")).parent
+    upstreams = [Upstream(n, store_of(folder / n), tuple(streams)) for n, streams in reads]
+    return stream_events(str(folder), Path(store.path("source.log")), upstreams, columns)
 
 
 def _await_first_file(config: Config, files: FileEvents) -> None:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from geoflux.api import checked, config_of, noted_inputs, opened_inputs, rows_of
 from geoflux.balance.flux_policy import FluxPolicy
@@ -25,6 +24,7 @@ from geoflux.balance.policy import Policy, Static
 from geoflux.config import Config
 from geoflux.engine.keyed_engine import KeyedEngine, KeyedSetting
 from geoflux.engine.keyed_rows import KeyedIntake
+from geoflux.engine.keyed_streams import committed_results
 from geoflux.engine.keyed_task import Budget, Emulated
 from geoflux.engine.source import RawBatch, Slice
 from geoflux.engine.summary import busy_seconds
@@ -118,9 +118,8 @@ def verify_operator(operator: Operator[Any], out: str | Path) -> OperatorVerific
             expected.update(_tuples(results))
             rows += len(accepted)
     found: Counter[Any] = Counter()
-    for name in store.names("results"):
-        with store.open(f"results/{name}") as file:
-            found.update(_tuples(pq.read_table(file).drop_columns(["epoch"])))
+    for table in committed_results(operator, store):
+        found.update(_tuples(table))
     missing, unexpected = (expected - found).total(), (found - expected).total()
     return OperatorVerification(rows, found.total(), missing, unexpected)
 

@@ -338,7 +338,7 @@ def test_a_damaged_log_is_refused(folder: Path) -> None:
     events = events_of(folder)
     events.latest(0, None)
     events.log_path.write_bytes(b"\x00\n" + events.log_path.read_bytes())
-    with pytest.raises(StateError, match="damaged at byte 0"):
+    with pytest.raises(StateError, match="damaged at byte"):
         events_of(folder).latest(0, None)
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from geoflux.engine.file_log import Entry, FileLog, Found
+from geoflux.engine.file_log import FileLog, Found
+from geoflux.engine.log_content import Entry
 from geoflux.engine.parquet_files import footer
 from geoflux.errors import SourceError
 
@@ -88,13 +89,12 @@ class Discovery:
         return found
 
     def _catch_up(self) -> None:
-        entries = self.log.entries()
-        for entry in entries[self._known_entries :]:
+        for entry in self.log.entries(self._known_entries):
             if entry.kind == "parquet":
                 self._parquet.add(entry.path)
             else:
                 self._reach[entry.path] = _end(entry)
-        self._known_entries = len(entries)
+            self._known_entries += 1
 
     def _listed(self) -> Iterator[tuple[str, Path, str]]:
         finder, path = self.finder, self.finder.path

@@ -14,13 +14,11 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from geoflux.engine.log_content import VERSION, Entry, content_of
 from geoflux.errors import SourceError, StateError
-
-_VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -32,41 +30,8 @@ class Found:
     begin: int
     units: int
     size: int
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A range of one file: ``units`` from ``begin`` on, at the positions from ``first`` on.
-
-    ``size`` is the length of the file in bytes and ``found`` the time (seconds since 1970) when
-    the entry was written.
-    """
-
-    index: int
-    path: str
-    kind: str
-    begin: int
-    units: int
-    first: int
-    size: int
-    found: float
-
-    @property
-    def stop(self) -> int:
-        """The position after the last one of the entry."""
-        return self.first + self.units
-
-
-@dataclass(frozen=True)
-class _Content:
-    header: Mapping[str, Any] | None
-    notes: Mapping[str, Any]
-    entries: tuple[Entry, ...]
-    firsts: tuple[int, ...]
-    valid_bytes: int
-
-
-_NOTHING = _Content(None, {}, (), (), 0)
+    there_since: float | None = None
+    """When it was there to be read, where that is known better than by finding it."""
 
 
 class FileLog:
@@ -85,62 +50,73 @@ class FileLog:
 
     def header(self) -> Mapping[str, Any] | None:
         """What the first append wrote down beside its entries; ``None`` before it."""
-        return self._content().header
+        return content_of(str(self.path)).header
 
     def notes(self) -> Mapping[str, Any]:
         """All notes so far; of two with one name the later."""
-        return self._content().notes
+        return content_of(str(self.path)).notes
 
-    def entries(self) -> tuple[Entry, ...]:
-        """All entries in the order of their positions."""
-        return self._content().entries
+    def entries(self, start: int = 0) -> Iterator[Entry]:
+        """The entries in the order of their positions, from the one with index ``start`` on."""
+        content = content_of(str(self.path))
+        return (content.entry(index) for index in range(start, len(content.firsts)))
+
+    def count(self) -> int:
+        """How many entries there are."""
+        return len(content_of(str(self.path)).firsts)
 
     def end(self) -> int:
         """The position after the last one."""
-        entries = self.entries()
-        return entries[-1].stop if entries else 0
+        return content_of(str(self.path)).end
 
     def entry(self, index: int) -> Entry:
         """The entry with that index."""
-        entries = self.entries()
-        if not 0 <= index < len(entries):
+        content = content_of(str(self.path))
+        if not 0 <= index < len(content.firsts):
             raise StateError(
-                f"{self.path} has {len(entries)} entries, number {index} was asked for; the log "
-                "must be the one that the positions come from"
+                f"{self.path} has {len(content.firsts)} entries, number {index} was asked for; the "
+                "log must be the one that the positions come from"
             )
-        return entries[index]
+        return content.entry(index)
 
     def pieces(self, start: int, stop: int) -> Iterator[tuple[Entry, int, int]]:
         """The entries that a range of positions touches, each with its units ``[from, to)``."""
-        content = self._content()
-        if stop > start and stop > self.end():
+        content = content_of(str(self.path))
+        if stop > start and stop > content.end:
             raise StateError(
-                f"{self.path} ends at position {self.end()}, rows up to {stop} were asked for; the "
-                "log must be the one that the positions come from"
+                f"{self.path} ends at position {content.end}, rows up to {stop} were asked for; "
+                "the log must be the one that the positions come from"
             )
         index = max(bisect_right(content.firsts, start) - 1, 0)
-        for entry in content.entries[index:]:
-            if entry.first >= stop:
+        for at in range(index, len(content.firsts)):
+            if content.firsts[at] >= stop:
                 return
+            entry = content.entry(at)
             yield entry, max(start - entry.first, 0), min(stop - entry.first, entry.units)
 
     def append(
-        self, found: Iterable[Found], at: float, header: Mapping[str, Any] | None = None
-    ) -> None:
-        """Give positions to what was found at time ``at``; on disk when this returns."""
-        content = self._content()
+        self, found: Iterable[Found], at: float, header: Mapping[str, Any] | None = None,
+        notes: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        """Give positions to what was found at time ``at``, and then note something; on disk when
+        this returns. Of a torn append a part may be there: notes only after all entries."""
+        content = content_of(str(self.path))
         lines: list[Mapping[str, Any]] = []
         if content.header is None:
-            lines.append({"file_log": _VERSION, **(header or {})})
-        index, first = len(content.entries), self.end()
+            lines.append({"file_log": VERSION, **(header or {})})
+        index, first = len(content.firsts), content.end
         for item in found:
-            lines.append({"index": index, **asdict(item), "first": first, "found": at})
+            about = asdict(item)
+            since = about.pop("there_since")
+            since = at if since is None else since
+            lines.append({"index": index, **about, "first": first, "found": since})
             index, first = index + 1, first + item.units
+        lines += [{"note": name, "value": value} for name, value in (notes or {}).items()]
         self._write(lines, content.valid_bytes)
 
     def note(self, name: str, value: Any) -> None:
         """Write down a value under a name; on disk when this returns."""
-        content = self._content()
+        content = content_of(str(self.path))
         if content.header is None:
             raise StateError(f"{self.path} has no entries yet; nothing can be noted about them")
         self._write([{"note": name, "value": value}], content.valid_bytes)
@@ -169,13 +145,6 @@ class FileLog:
                 "another directory"
             ) from error
 
-    def _content(self) -> _Content:
-        try:
-            stat = os.stat(self.path)
-        except FileNotFoundError:
-            return _NOTHING
-        return _parsed(str(self.path), stat.st_ino, stat.st_size, stat.st_mtime_ns)
-
 
 def resolved(root: Path, entry: Entry) -> Path:
     """The file of an entry, once it is sure that it still is the one that was logged."""
@@ -192,36 +161,3 @@ def resolved(root: Path, entry: Entry) -> Path:
             "and NDJSON may grow, nothing else: restore it and run again"
         )
     return path
-
-
-@lru_cache(maxsize=16)
-def _parsed(path: str, inode: int, size: int, modified: int) -> _Content:
-    """The log's complete lines; an append-only file of the same size and time is the same."""
-    with open(path, "rb") as file:
-        data = file.read(size)
-    header: Mapping[str, Any] | None = None
-    notes: dict[str, Any] = {}
-    entries: list[Entry] = []
-    offset = 0
-    while (end := data.find(b"\n", offset)) >= 0:
-        try:
-            line = json.loads(data[offset:end])
-            if header is None:
-                if line["file_log"] != _VERSION:
-                    raise StateError(
-                        f"{path} is a file log of version {line['file_log']}, this program "
-                        f"reads version {_VERSION}; use the program that wrote it"
-                    )
-                header = line
-            elif "note" in line:
-                notes[line["note"]] = line["value"]
-            else:
-                entries.append(Entry(**line))
-        except (ValueError, KeyError, TypeError) as error:
-            if end + 1 == len(data):
-                break  # blocks of a torn write can reach the disk out of order
-            raise StateError(
-                f"{path} is damaged at byte {offset}: {error}; restore it or use a new directory"
-            ) from error
-        offset = end + 1
-    return _Content(header, notes, tuple(entries), tuple(e.first for e in entries), offset)

@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from geoflux.engine.file_discovery import Discovery, Finder
-from geoflux.engine.file_log import Entry, FileLog, Found, resolved
+from geoflux.engine.file_log import FileLog, Found, resolved
+from geoflux.engine.log_content import Entry
 from geoflux.engine.ndjson_lines import Span, line_blocks
 from geoflux.engine.ndjson_rows import parse, sample_records
 from geoflux.engine.parquet_files import read_rows

@@ -19,6 +19,7 @@ from geoflux.balance.flux_loads import SiteReport
 from geoflux.balance.policy import Decision, Observed, Policy, SlotLoad, Static
 from geoflux.engine.epochs import Epochs, Manifest, begun_with, read_plan, write_plan
 from geoflux.engine.keyed_rows import KeyedIntake
+from geoflux.engine.keyed_streams import check_streams
 from geoflux.engine.keyed_task import Budget, Emulated, KeyedReport, KeyedTask
 from geoflux.engine.staging import publish, published_name, sweep
 from geoflux.engine.task import RouteReport
@@ -29,7 +30,7 @@ from geoflux.state.epoch_log import EpochLog
 from geoflux.state.refs import Ref, StateMap
 from geoflux.state.store import Store
 
-_NOT_SUMMED = ("result_files", "states", "carried", "sizes", "tuples", "spilled")
+_NOT_SUMMED = ("result_files", "states", "carried", "sizes", "tuples", "spilled", "streams")
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ class KeyedEngine(Epochs):
     @classmethod
     def recovered(cls, setting: KeyedSetting, first_plan: Callable[[], HashPlan]) -> KeyedEngine:
         """The engine as its directory left it; ``first_plan`` is asked only in a new one."""
+        check_streams(setting.operator)
         store, log = setting.store, EpochLog(setting.store)
         last = log.last()
         if last is None:
@@ -224,6 +226,7 @@ class KeyedEngine(Epochs):
             "policy": self._policy_state,
             **decision.to_dict(),
             "files": [published_name(name) for name in staged],
+            "streams": _streams(self._setting.operator, slots),
             "results": sum(s.results for s in slots),
             "reasons": dict(reasons),
             "slices": sorted(piece for r in routes for piece in r.slices),
@@ -233,6 +236,18 @@ class KeyedEngine(Epochs):
 
     def _segments(self) -> frozenset[str]:
         return self._states.segments() | self._carried.segments()
+
+
+def _streams(operator: Operator[Any], slots: Sequence[KeyedReport]) -> dict[str, list[list[Any]]]:
+    """By stream its published files, slot after slot, each with how many rows it has."""
+    return {
+        stream: [
+            [published_name(name), rows]
+            for report in slots
+            for name, rows in report.streams.get(stream, ())
+        ]
+        for stream in operator.streams
+    }
 
 
 def _summary(report: KeyedReport) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from geoflux.balance.skew_buffer import SkewBuffer
 from geoflux.engine.blobs import by_partition
 from geoflux.engine.keyed_rows import read_rows, together, write_rows
 from geoflux.engine.keyed_states import dropped, put_back, saved, taken
+from geoflux.engine.keyed_streams import split
 from geoflux.engine.keyed_task import Budget, KeyedReport, KeyedTask
 from geoflux.engine.route import Parcel, received
 from geoflux.engine.staging import staged_name
@@ -160,29 +161,35 @@ class _Slot:
     ) -> KeyedReport:  # fmt: skip
         rows = {p: len(self._waiting[p]) - processed[p] for p in carried}
         waiting = {p: count * self._per_row[p] for p, count in rows.items()}
-        files = self._written()
+        streams = self._written()
+        files = tuple(name for written in streams.values() for name, _ in written)
         return KeyedReport(
             self._slot, sum(processed.values()), sum(len(r) for r in self._results),
             time.perf_counter() - self._started, self._load_seconds, self._bytes_in, files,
             _as_text(states), _as_text(carried),
             {str(p): size for p, size in self._sizes.items()},
             {str(p): processed.get(p, 0) for p in self._sizes},
-            {str(p): waiting.get(p, 0) for p in sorted(self._spilled)},
+            {str(p): waiting.get(p, 0) for p in sorted(self._spilled)}, streams,
             sum(rows.values()), self._buffer.bytes, sum(self._sizes[p] for p in self._spilled),
             sum(count for p, count in rows.items() if p in self._spilled), bool(carried),
         )  # fmt: skip
 
-    def _written(self) -> tuple[str, ...]:
+    def _written(self) -> dict[str, list[list[Any]]]:
+        """Write the results, one file per stream that has any; by stream its file and rows."""
         if not self._results:
-            return ()
-        task = self._task
-        name = staged_name("results", task.epoch, self._slot)
-        table = pa.concat_tables(self._results)
-        epochs = pa.array(np.full(len(table), task.epoch))
-        with task.store.output(name) as stream:
-            table = table.append_column("epoch", epochs)
-            pq.write_table(table, stream, compression=task.compression)
-        return (name,)
+            return {}
+        task, streams = self._task, {}
+        parts = split(task.operator.streams, pa.concat_tables(self._results))
+        for stream, table in parts.items():
+            name = staged_name("results", task.epoch, self._slot)
+            if len(task.operator.streams) > 1:
+                name = name.replace(".parquet", f"-{stream}.parquet")
+            epochs = pa.array(np.full(len(table), task.epoch))
+            with task.store.output(name) as file:
+                table = table.append_column("epoch", epochs)
+                pq.write_table(table, file, compression=task.compression)
+            streams[stream] = [[name, len(table)]]
+        return streams
 
 
 def _names(schema: pa.Schema) -> str:

@@ -45,8 +45,8 @@ class KeyedIntake:
         """The columns to read."""
         names = {self.operator.key, *self.operator.columns, self.id}
         return frozenset(names | ({self.time} if self.operator.needs_time else set())) - {
-            POSITION_ID
-        }
+            POSITION_ID, ID,
+        }  # fmt: skip
 
     def accept(self, batch: RawBatch) -> tuple[pa.Table, npt.NDArray[np.int64], list[Rejected]]:
         """Valid rows with their positions, and what was rejected, each for the first reason."""
@@ -55,7 +55,8 @@ class KeyedIntake:
         verdict = np.full(len(table), 1 if lacking else 0, np.uint8)
         columns: dict[str, pa.Array] = {}
         if not lacking:
-            columns = {n: whole_array(table.column(n)) for n in (operator.key, *operator.columns)}
+            named = [n for n in (operator.key, *operator.columns) if n != ID]
+            columns = {n: whole_array(table.column(n)) for n in named}
             columns[ID] = self._ids(batch)
             columns[TIME], known = self._times(table)
             for code, good in (

@@ -87,6 +87,8 @@ class KeyedReport:
     """Rows processed, per partition."""
     spilled: Mapping[str, int]
     """Partitions that have no room in memory, with the bytes of their rows that wait."""
+    streams: Mapping[str, list[list[Any]]] = field(default_factory=dict)
+    """By stream the staged files of its rows, each with how many it has."""
     carried_rows: int = 0
     carried_bytes: int = 0
     spilled_bytes: int = 0

@@ -18,7 +18,8 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from geoflux.engine.file_log import Entry, FileLog, resolved
+from geoflux.engine.file_log import FileLog, resolved
+from geoflux.engine.log_content import Entry
 from geoflux.engine.ndjson_lines import Span, line_blocks
 from geoflux.engine.ndjson_rows import sample_records
 from geoflux.errors import SourceError
@@ -108,10 +109,9 @@ class EventTimes:
         return self._times[after - 1] + share * (self._times[after] - self._times[after - 1])
 
     def _learn(self) -> bool:
-        entries = self.log.entries()
-        if self._entries >= len(entries):
+        if self._entries >= self.log.count():
             return False
-        entry = entries[self._entries]
+        entry = self.log.entry(self._entries)
         self._entries += 1
         path = resolved(self.root, entry)
         knots = (

@@ -17,12 +17,15 @@ S = TypeVar("S")
 ID, TIME = "@id", "@time"
 """Columns that the engine adds to what an operator asks for: the id of a row, and its time in
 microseconds since 1970."""
+STREAM = "@stream"
+"""The text column of results that says to which of several streams each row goes."""
 
 
 class Operator(ABC, Generic[S]):
     """Processes rows of a partition against the partition's state ``S``.
 
-    ``key`` is the column that rows are partitioned by, ``columns`` are the others that are read.
+    ``key`` is the column that rows are partitioned by (``@id``: by their ids), ``columns`` are the
+    others that are read.
     Guarantee of the engine: for every key, ``process`` sees all rows exactly once and in order,
     whatever is moved, spilled, carried over or killed; how rows are cut into batches, and which
     keys share a state, is up to the engine and must not change the results.
@@ -32,6 +35,11 @@ class Operator(ABC, Generic[S]):
     columns: tuple[str, ...] = ()
     needs_time: ClassVar[bool] = False
     """Whether rows without a readable time are refused."""
+    stateless: ClassVar[bool] = False
+    """Whether states are always empty; then nothing is saved."""
+    streams: tuple[str, ...] = ("results",)
+    """The streams that results go to. An operator with several has a text column ``@stream`` in
+    its :attr:`output`, with the name of one of them in every row; readers do not see it."""
 
     @property
     @abstractmethod

@@ -158,16 +158,19 @@ def stop_session(spark: SparkSession) -> None:
 
 @contextlib.contextmanager
 def session_for(
-    config: Config, events: DataFrame | None, spark: SparkSession | None
-) -> Iterator[SparkSession]:
-    """The caller's session, that of the stream, or one of our own, with its workers started."""
+    config: Config, events: DataFrame | None, spark: SparkSession | None,
+    extra: Mapping[str, str] | None = None,
+) -> Iterator[SparkSession]:  # fmt: skip
+    """The caller's session, that of the stream, or one of our own, with its workers started and
+    with ``extra`` settings of Spark."""
     given = spark or (events.sparkSession if events is not None else None)
     if given is not None:
         if config.security.encrypt:
             check_session(given)
         yield given
         return
-    own = build_session(config.engine, SETTINGS if config.security.encrypt else None)
+    secret = SETTINGS if config.security.encrypt else {}
+    own = build_session(config.engine, {**secret, **(extra or {})})
     try:
         warm_workers(own)
         yield own

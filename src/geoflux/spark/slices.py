@@ -111,7 +111,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         first, last = max(int(start["position"]), 0), int(end["position"])
         found = self._source.slices(first, last, self._tasks)
-        return [_Pieces([(p.stream, p.start, p.stop)]) for p in found]
+        return [_Pieces(pieces) for pieces in packed(found, self._tasks)]
 
     def stop(self) -> None:
         """Spark calls this when it has hung up as well; then nobody is left to hear of it."""
@@ -121,6 +121,26 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[tuple[int, int, int]]:
         assert isinstance(partition, _Pieces)
         yield from partition.pieces
+
+
+def packed(slices: Sequence[Slice], parts: int) -> list[list[tuple[int, int, int]]]:
+    """Neighbouring slices together, so that many small files make no more tasks than there are
+    cores to run them.
+
+    >>> packed([Slice(0, 0, 4), Slice(1, 0, 1), Slice(2, 0, 1), Slice(3, 0, 2)], 2)
+    [[(0, 0, 4)], [(1, 0, 1), (2, 0, 1), (3, 0, 2)]]
+    """
+    total = sum(piece.stop - piece.start for piece in slices)
+    groups: list[list[tuple[int, int, int]]] = [[] for _ in range(max(parts, 1))]
+    before = 0
+    for piece in slices:
+        size = piece.stop - piece.start
+        middle = (before + size / 2) / max(total, 1)
+        groups[min(int(middle * len(groups)), len(groups) - 1)].append(
+            (piece.stream, piece.start, piece.stop)
+        )
+        before += size
+    return [group for group in groups if group]
 
 
 class SliceSource(DataSource):

@@ -34,6 +34,14 @@ from geoflux.spark.slices import slice_stream, with_silence
 from geoflux.state.store import Store
 
 _POLL_SECONDS = 0.1
+_starting = threading.Lock()
+"""Queries of one session are started one by one: the worker that looks a source up is ended
+afterwards, which must not happen to somebody else's; and Spark gives a worker ten seconds to start,
+which many at once on a busy machine may not do."""
+_STARTING = ("Initializing", "Getting offsets")
+_START_SECONDS = 30.0
+_TOO_SLOW = "Python worker failed to connect back"
+_ATTEMPTS = 5
 _CLOSINGS = 3
 _PUSHBACK = "epoch_events"
 """The file that tells the source how many events the next epoch may have."""
@@ -106,6 +114,8 @@ class EpochStream:
         self._ending = False
         self._problem: BaseException | None = None
         self._told: int | None = None
+        self.is_over = False
+        """Whether the last run came to the end of the stream, and closed it if it was to."""
         self._position = 0 if engine.last is None else engine.manifest(engine.last)["position"]
 
     def run(self, pace: Pace) -> None:
@@ -116,6 +126,9 @@ class EpochStream:
         taken in first; after a few times it is left open, for the next run to close. Rows that a
         keyed operator has handed back are worked off, however many epochs that takes.
         """
+        self.is_over = self._ran(pace)
+
+    def _ran(self, pace: Pace) -> bool:
         self._most = str(pace.epoch_events)
         self._push_back()
         at_once = pace.drain and (not pace.paced or isinstance(self._events, DataFrame))
@@ -127,11 +140,11 @@ class EpochStream:
         while True:
             last = self._engine.last
             if not (pace.drain and ended and last is not None and self._engine.wants_closing()):
-                return
+                return ended
             before, waiting = waiting, self._engine.manifest(last)["carried_out"]
             tries = 1 if waiting < before else tries + 1
             if tries > _CLOSINGS:
-                return
+                return False
             ended = self._query(pace, Beat(closing=last + 1), at_once=True)
 
     def stop(self) -> None:
@@ -140,16 +153,28 @@ class EpochStream:
 
     def _query(self, pace: Pace, beat: Beat, at_once: bool) -> bool:
         """Run one streaming query, over what is there ``at_once`` or until the source's end;
-        whether it came that far."""
-        query, late = self._started(pace, beat, at_once), False
+        whether it came that far. One whose worker did not start in time is started again: nothing
+        was begun."""
+        for attempt in range(_ATTEMPTS):
+            try:
+                return self._attempt(pace, beat, at_once)
+            except StreamingQueryException as error:
+                if _TOO_SLOW not in str(error) or attempt + 1 == _ATTEMPTS:
+                    raise _as_ours(str(error)) from error
+        raise AssertionError("the last attempt ends in one way or the other")
+
+    def _attempt(self, pace: Pace, beat: Beat, at_once: bool) -> bool:
+        with _starting:
+            query, late = self._started(pace, beat, at_once), False
+            _await_source(query)
         try:
             while not query.awaitTermination(_POLL_SECONDS):
                 late = pace.deadline is not None and time.time() >= pace.deadline
                 if late or self._asked.is_set() or (not at_once and self._is_at_end()):
                     self._stop_between_epochs(query)
-        except StreamingQueryException as error:
+        except StreamingQueryException:
             if self._problem is None:
-                raise _as_ours(str(error)) from error
+                raise
         if self._problem is not None and not isinstance(self._problem, _Stopping):
             raise self._problem
         return (at_once or self._is_at_end()) and not (late or self._asked.is_set())
@@ -255,14 +280,27 @@ class EpochStream:
             self._listener.on_matches(self._spark.read.parquet(*files), manifest["epoch"])
 
 
+def _await_source(query: Any) -> None:
+    """Wait until the worker that plans a query's source has said something."""
+    limit = time.monotonic() + _START_SECONDS
+    while query.isActive and query.status["message"].startswith(_STARTING):
+        if time.monotonic() > limit:
+            return
+        time.sleep(_POLL_SECONDS / 2)
+
+
 def _as_ours(text: str) -> GeofluxError:
     r"""The error of ours that made a worker fail, out of what Spark tells of it.
 
     >>> _as_ours("Job aborted\nTraceback\ngeoflux.errors.OperatorError: it broke\n\tat org")
     OperatorError('it broke')
+    >>> _as_ours("Job aborted\nTraceback\nModuleNotFoundError: No module named 'x'\n\tat org")
+    GeofluxError("the stream failed: ModuleNotFoundError: No module named 'x'")
     """
     told = re.search(r"geoflux\.errors\.(\w+): (.*)", text)
     if told is None:
-        return GeofluxError(f"the stream failed: {text.splitlines()[0]}")
+        raised = re.findall(r"^[\w.]*(?:Error|Exception): .*$", text, re.MULTILINE)
+        said = raised[-1] if raised else text.splitlines()[0]
+        return GeofluxError(f"the stream failed: {said}")
     kind: type[GeofluxError] = getattr(errors, told[1], GeofluxError)
     return kind(told[2])

@@ -38,6 +38,10 @@ class EpochLog:
         name = _name("manifests", epoch)
         return _checked(self.store.read_json(name), name)
 
+    def is_committed(self, epoch: int) -> bool:
+        """Whether the epoch counts."""
+        return self.store.exists(_name("manifests", epoch))
+
     def manifests(self) -> Iterator[dict[str, Any]]:
         """All committed epochs in order."""
         for name in self.store.names("epochs/manifests"):
