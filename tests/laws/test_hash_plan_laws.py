@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geoflux.plan import HashPlan, Move, plan_from_dict, stable_hash
+from geoflux.plan import HashPlan, Move, Resize, plan_from_dict, stable_hash
 
 PARTITIONS = 256
 KEYS = 100_000
@@ -20,9 +20,12 @@ KEYS = 100_000
 
 @st.composite
 def plans(draw: st.DrawFn) -> HashPlan:
-    """A hash plan after random moves."""
+    """A hash plan after random moves and resizes."""
     plan = HashPlan.initial(draw(st.integers(1, 5)), draw(st.integers(1, 9)))
     for _ in range(draw(st.integers(0, 10))):
+        if draw(st.integers(0, 2)) == 0:
+            plan = plan.apply(Resize(draw(st.integers(1, min(plan.most_slots, 9)))))
+            continue
         partition = draw(st.integers(0, len(plan.partitions) - 1))
         plan = plan.apply(Move(partition, draw(st.integers(0, plan.slots - 1))))
     return plan
@@ -38,7 +41,7 @@ def test_every_key_has_exactly_one_place_and_moves_do_not_change_it(
 ) -> None:
     array = pa.array(keys, pa.string())
     places = plan.locate(array)
-    first = HashPlan.initial(plan.slots, len(plan.partitions) // plan.slots)
+    first = HashPlan.initial(1, len(plan.partitions))
     assert places.tolist() == first.locate(array).tolist()
     assert all(0 <= place < len(plan.partitions) for place in places)
     place_of = dict(zip(keys, places.tolist(), strict=True))
@@ -57,6 +60,56 @@ def test_a_move_gives_one_partition_to_one_slot(plan: HashPlan, data: st.DataObj
     assert after.partition(partition).previous_slot == plan.partition(partition).slot
     assert after.version == plan.version + 1
     assert [p.id for p in after.partitions] == list(range(len(plan.partitions)))
+
+
+@given(plans(), st.data())
+def test_a_resize_moves_what_goes_and_an_equal_share(plan: HashPlan, data: st.DataObject) -> None:
+    """From slots that go, everything and nothing else; to slots that come, up to an equal share,
+    from those that have more."""
+    slots = data.draw(st.integers(1, min(plan.most_slots, 9)))
+    after = plan.apply(Resize(slots))
+    moved = [p for p in after.partitions if p.slot != plan.partition(p.id).slot]
+    assert after.slots == slots
+    assert after.version == plan.version + 1
+    assert all(p.previous_slot == plan.partition(p.id).slot for p in moved)
+    before, counts = counted(plan), counted(after)
+    if slots <= plan.slots:
+        assert {p.id for p in moved} == {p.id for p in plan.partitions if p.slot >= slots}
+        given_to = [slot for slot in range(slots) if counts[slot] > before[slot]]
+        assert all(counts[slot] <= min(counts) + 1 for slot in given_to)
+        return
+    assert all(p.slot >= plan.slots for p in moved)
+    share = len(plan.partitions) / slots
+    assert all(int(share) <= count <= -(-share // 1) for count in counts[plan.slots :])
+    givers = [slot for slot in range(plan.slots) if counts[slot] < before[slot]]
+    assert all(counts[slot] >= max(counts[: plan.slots]) - 1 for slot in givers)
+
+
+@given(
+    st.integers(1, 6),
+    st.integers(1, 9),
+    st.lists(st.integers(1, 9), max_size=6),
+)
+def test_a_plan_that_only_resizes_stays_even_with_the_fewest_moves(
+    slots: int, each: int, numbers: list[int]
+) -> None:
+    plan = HashPlan.initial(slots, each)
+    for number in numbers:
+        after = plan.apply(Resize(min(number, plan.most_slots)))
+        before, counts = counted(plan), counted(after)
+        assert max(counts) - min(counts) <= 1
+        # Whoever stays keeps at most what it may have: the full shares go to those with most.
+        floor, full = divmod(plan.most_slots, after.slots)
+        stays = sorted(before[: after.slots], reverse=True)
+        keeps = sum(min(c, floor + (place < full)) for place, c in enumerate(stays))
+        moved = sum(p.slot != plan.partition(p.id).slot for p in after.partitions)
+        assert moved == plan.most_slots - keeps
+        plan = after
+
+
+def counted(plan: HashPlan) -> list[int]:
+    """Partitions of each slot."""
+    return np.bincount(plan.owners, minlength=plan.slots).tolist()  # type: ignore[no-any-return]
 
 
 @given(plans())

@@ -18,6 +18,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from geoflux.balance.flux_policy import FluxPolicy
+from geoflux.balance.flux_tuning import FluxTuning
 from geoflux.balance.policy import Decision, Observed, Policy
 from geoflux.engine import keyed_states
 from geoflux.engine.inline import run_epoch
@@ -26,6 +28,7 @@ from geoflux.engine.keyed_execute import execute
 from geoflux.engine.keyed_rows import KeyedIntake
 from geoflux.engine.keyed_task import Budget
 from geoflux.engine.source import EventSource, RawBatch, Slice
+from geoflux.engine.wanted import Wanted
 from geoflux.engine.work import work_of
 from geoflux.operators.group_by import WindowedGroupBy
 from geoflux.operators.keyed import Operator
@@ -109,6 +112,35 @@ class Restless(Policy):
         return Decision((move,), "restless"), state
 
 
+class Hasty(FluxPolicy):
+    """Flux that looks after every epoch, whatever the times of this machine."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        super().__init__(FluxTuning(collect_min=1e-9, collect_max=1e-9, receiver_below=1.0))
+
+    def decide(
+        self, seen: Observed, plan: Any, state: dict[str, Any]
+    ) -> tuple[Decision, dict[str, Any]]:  # fmt: skip
+        assert {load.slot for load in seen.loads} == set(range(plan.slots))
+        busy = [replace(load, busy_seconds=1e-3 * (1 + load.events)) for load in seen.loads]
+        decision, state = super().decide(replace(seen, loads=tuple(busy)), plan, state)
+        assert all(move.to < plan.slots for move in decision.changes if isinstance(move, Move))
+        return decision, state
+
+
+class Resizing:
+    """Wants other slots after nearly every epoch; one of them and back, also more than can be."""
+
+    def __init__(self, numbers: Sequence[int | None]) -> None:
+        self._numbers = numbers
+        self._asked = 0
+
+    def __call__(self) -> int | Wanted | None:
+        number = self._numbers[self._asked % len(self._numbers)]
+        self._asked += 1
+        return Wanted(number, "a test") if number and self._asked % 2 else number
+
+
 def plain(rows: Sequence[Row], most: int | None) -> dict[str, float]:
     """Per row (by its position) the mean of the last rows of the same car, or the sum of all."""
     histories: dict[str, list[float]] = {}
@@ -146,15 +178,18 @@ def dies(*given: Any) -> None:
     st.sampled_from([None, 0.0]), st.sampled_from([0, 200, 1 << 20]),
     st.sampled_from([None, None, 0, 150]), st.booleans(), st.booleans(), st.booleans(), st.booleans(),
     st.sampled_from([execute, after_one_that_dies, after_one_unheard]),
+    st.lists(st.sampled_from([None, 1, 2, 3, 5, 30]), min_size=1, max_size=5),
+    st.sampled_from([Restless, Hasty]),
 )  # fmt: skip
 def test_every_row_is_processed_once_and_in_order(
     rows: list[Row], steps: list[int], slots: int, numbers: list[int], seconds: float | None,
     buffer_bytes: int, memory: int | None, restarts: bool, cold: bool,
-    totals: bool, journals: bool, attempts: Any,
+    totals: bool, journals: bool, attempts: Any, wanted: list[int | None], policy: Any,
 ) -> None:  # fmt: skip
     operator: Any = Totals() if totals else WindowedGroupBy("car", "speed", "mean", rows=3)
     intake = KeyedIntake(operator, "@position", "time", "s")
-    budgets = {slot: Budget(seconds, buffer_bytes, memory) for slot in range(slots)}
+    budget = Budget(seconds, buffer_bytes, memory)
+    budgets = {0: replace(budget, seconds=0.0)}
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         patch.setattr("geoflux.engine.keyed_execute._CHUNK", 2)
         patch.setattr("geoflux.engine.keyed_states._MOST_JOURNALS", 3)
@@ -163,7 +198,9 @@ def test_every_row_is_processed_once_and_in_order(
         patch.setattr(
             "geoflux.engine.inline.work_of", lambda task: replace(work_of(task), execute=attempts)
         )
-        setting = KeyedSetting(Store(name), operator, intake, Restless(numbers), budgets)
+        setting = KeyedSetting(
+            Store(name), operator, intake, policy(numbers), budgets, budget, Resizing(wanted)
+        )
 
         def recovered() -> KeyedEngine:
             return KeyedEngine.recovered(setting, lambda: HashPlan.initial(slots, per_slot=4))
@@ -177,7 +214,8 @@ def test_every_row_is_processed_once_and_in_order(
             assert manifest["carried_in"] == carried
             carried = manifest["carried_out"]
             held = sum(s["carried_bytes"] for s in manifest["slots"])
-            assert held <= slots * buffer_bytes
+            assert held <= len(manifest["slots"]) * buffer_bytes
+            check_slots(manifest, engine.plan)
             position, epoch = end, epoch + 1
             if restarts:
                 engine = recovered()
@@ -190,6 +228,16 @@ def test_every_row_is_processed_once_and_in_order(
         )
         for number, (key, _, _) in enumerate(rows):
             assert (str(number) in {row["id"] for row in found}) == (key is not None)
+
+
+def check_slots(manifest: Any, plan: HashPlan) -> None:
+    """The decision says how many slots come next, and why; every partition has an owner."""
+    sizes = [c["slots"] for c in manifest["decision"]["changes"] if c["kind"] == "resize"]
+    assert plan.slots == (sizes[-1] if sizes else len(manifest["slots"]))
+    assert ("slots" in manifest["decision"]["reason"]) == bool(sizes)
+    assert 1 <= plan.slots <= plan.most_slots
+    assert [p.id for p in plan.partitions] == list(range(plan.most_slots))
+    assert plan.owners.max() < plan.slots
 
 
 def read(file: Path) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geoflux.plan import GridPlan, Merge, Move, Partition, Split, plan_from_dict
+from geoflux.plan import GridPlan, Merge, Move, Partition, Resize, Split, plan_from_dict, resized
 from geoflux.spatial.grid import CellRanges
 
 
@@ -27,7 +27,9 @@ def plans(draw: st.DrawFn) -> GridPlan:
 def _changed(draw: st.DrawFn, plan: GridPlan) -> GridPlan:
     p = draw(st.sampled_from(plan.partitions))
     to = draw(st.integers(0, plan.slots - 1))
-    kind = draw(st.sampled_from(["move", "split", "split", "merge"]))
+    kind = draw(st.sampled_from(["move", "split", "split", "merge", "resize"]))
+    if kind == "resize":
+        return _resized(draw, plan)
     if kind == "move":
         return plan.apply(Move(p.id, to))
     if kind == "split" and p.cells > 1:
@@ -40,6 +42,24 @@ def _changed(draw: st.DrawFn, plan: GridPlan) -> GridPlan:
                 return plan.apply(Merge(p.id, other.id, to))
             except ValueError:
                 continue
+    return plan
+
+
+def _resized(draw: st.DrawFn, plan: GridPlan) -> GridPlan:
+    """With any number of slots, by loads of any partitions or by none."""
+    ids = [p.id for p in (*plan.partitions, *plan.retired)]
+    loads = draw(st.dictionaries(st.sampled_from(ids), st.floats(0, 1e6), max_size=8))
+    slots = draw(st.integers(1, min(12, plan.most_slots)))
+    before = plan
+    for change in resized(plan, slots, loads):
+        plan = plan.apply(change)
+    owners = {p.slot for p in plan.partitions}
+    assert plan.slots == slots
+    assert owners <= set(range(slots))
+    assert set(range(before.slots, slots)) <= owners, "a slot that came owns nothing"
+    if slots < before.slots:
+        stay = {p for p in before.partitions if p.slot < slots}
+        assert stay <= set(plan.partitions), "a slot that stays gave something away"
     return plan
 
 
@@ -119,3 +139,17 @@ def test_a_split_outside_the_partition_and_an_unknown_slot_are_refused() -> None
         plan.apply(Split(first.id, "columns", first.col0, 0, 1))
     with pytest.raises(ValueError, match="does not exist"):
         plan.apply(Move(first.id, 9))
+
+
+def test_a_slot_that_comes_takes_of_the_heaviest() -> None:
+    plan = GridPlan.initial(8, 8, 4)
+    hot = plan.partitions[2]
+    for change in resized(plan, 5, {p.id: 1000.0 if p is hot else 1.0 for p in plan.partitions}):
+        plan = plan.apply(change)
+    assert {p.id for p in plan.retired} == {hot.id}
+    assert {p.slot for p in plan.partitions if p.parents == (hot.id,)} == {hot.slot, 4}
+    for slots in (0, 65):
+        with pytest.raises(ValueError, match=f"{slots} slots"):
+            plan.apply(*resized(plan, slots))
+    with pytest.raises(ValueError, match="slot 2 still owns"):
+        plan.apply(Resize(2))

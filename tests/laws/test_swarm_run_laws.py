@@ -43,6 +43,9 @@ class Measured(Policy):
     def orders(self, now: float, state: Mapping[str, Any]) -> Orders:
         return self._swarm.orders(now, state)
 
+    def resized(self, state: dict[str, Any]) -> dict[str, Any]:
+        return self._swarm.resized(state)
+
     def decide(
         self, seen: Observed, plan: GridPlan, state: dict[str, Any]
     ) -> tuple[Decision, dict[str, Any]]:  # fmt: skip
@@ -128,6 +131,7 @@ def stories(draw: st.DrawFn) -> dict[str, Any]:
         "retention": draw(st.sampled_from([{}, {}, {"time": "30s"}, {"events": 20}])),
         "incidents": draw(st.dictionaries(
             st.integers(0, 13), st.sampled_from(["restart", "opened", "executed", "decided"]))),
+        "wanted": draw(st.lists(st.sampled_from([None, 1, 2, 3, 5, 9]), max_size=6)),
     }  # fmt: skip
 
 
@@ -138,6 +142,8 @@ def started(folder: Path, story: dict[str, Any], policy: Policy) -> Run:
         "retention": story["retention"],
     }  # fmt: skip
     run = Run(folder, config, GridPlan.initial(COLUMNS, ROWS, slots), policy)
+    if story.get("wanted"):
+        run.wanted = lambda: story["wanted"][int(run.now) % len(story["wanted"])]
     run.start(table_of(story["rows"], pa.int64()), [])
     return run
 
@@ -182,6 +188,7 @@ def check_plans(store: Store, manifests: list[Manifest]) -> None:
         assert set(owners.values()) == {1}
         assert set(owners) == {(c, r) for c in range(COLUMNS) for r in range(ROWS)}
         assert all(0 <= p.slot < plan.slots for p in plan.partitions)
+        assert [slot["slot"] for slot in manifest["slots"]] == list(range(plan.slots))
         ids = {p.id for p in plan.partitions}
         assert len(ids) == len(plan.partitions)
         assert not ids & gone
@@ -229,10 +236,12 @@ def test_matches_and_windows_are_those_of_a_static_plan(
     with tempfile.TemporaryDirectory() as name:
         tuning = tuning_of(mode, round="0s", forecast=forecast)
         found = outcome(Path(name) / "swarm", story, policy(tuning))
-        expected = outcome(Path(name) / "static", story | {"incidents": {}}, Static())
+        still = story | {"incidents": {}, "wanted": []}
+        expected = outcome(Path(name) / "static", still, Static())
         assert found[:2] == expected[:2]
         assert [m["matches"] for m in found[2]] == [m["matches"] for m in expected[2]]
-        assert sum(m["round"] is not None for m in found[2]) >= len(found[2]) // 2 - 1
+        if not story["wanted"]:  # questions that are still open are dropped when slots change
+            assert sum(m["round"] is not None for m in found[2]) >= len(found[2]) // 2 - 1
         assert not any(changes(expected[2]))
 
 
@@ -243,11 +252,14 @@ def test_such_runs_change_nearly_all_the_time() -> None:
         for seed in range(3):
             dice = random.Random(seed)
             queries = [query(dice, f"q{k}") for k in range(40)]
-            story = {"rows": moving(20 * 40, seed), "batches": [queries, *[[]] * 19], "slots": 4}
+            story = {"rows": moving(20 * 40, seed), "batches": [queries, *[[]] * 19], "slots": 4,
+                     "wanted": [3, None, None, None, 6, None, None, None, 1] if seed else []}  # fmt: skip
             manifests = decided(story, Failing(tuning_of(mode, round="0s")))
             kinds.update(c["kind"] for m in manifests for c in m["decision"]["changes"])
             assert sum(n > 0 for n in changes(manifests)) >= 5
-    assert set(kinds) == {"move", "split", "merge"}
+            sizes = [len(m["slots"]) for m in manifests]
+            assert len(set(sizes)) == (4 if seed else 1)
+    assert set(kinds) == {"move", "split", "merge", "resize"}
 
 
 def decided(story: dict[str, Any], policy: Policy) -> list[Manifest]:
@@ -342,7 +354,8 @@ def test_a_restart_decides_what_a_run_without_one_would(
     batches = [[query(dice, f"q{k}") for k in range(30)]]
     batches += [[query(dice, f"q{n}-{k}") for k in range(3)] for n in range(1, 14)]
     story = {"rows": moving(14 * 30, seed), "batches": batches, "slots": slots,
-             "retention": dice.choice([{}, {"events": 50}])}  # fmt: skip
+             "retention": dice.choice([{}, {"events": 50}]),
+             "wanted": dice.choice([[], [None, 5, None, None, 2, 3, None]])}  # fmt: skip
     runs = []
     for happens in ({}, incidents):
         policy = Failing(tuning_of(mode, round="0s", forecast=forecast))

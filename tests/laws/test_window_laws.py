@@ -132,6 +132,7 @@ class Run:
     policy: Any
     now: float = 1000.0
     seal: Seal | None = None
+    wanted: Any = None
 
     def start(self, table: pa.Table, queries: list[dict[str, Any]]) -> None:
         pq.write_table(table, self.folder / "events.parquet")
@@ -147,6 +148,7 @@ class Run:
         self.setting = Setting(
             Config.from_dict(given | self.config), Store(str(self.folder / "out"), self.seal),
             self.source.schema(), control, self.policy, lambda: self.now,
+            self.wanted,
         )  # fmt: skip
         self.recover()
 

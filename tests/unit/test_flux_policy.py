@@ -14,7 +14,7 @@ from geoflux.balance.flux_policy import FluxPolicy
 from geoflux.balance.flux_tuning import FluxTuning
 from geoflux.balance.policy import Observed, SlotLoad
 from geoflux.balance.residency import in_turn, spilled_now
-from geoflux.plan import HashPlan
+from geoflux.plan import HashPlan, Resize
 
 
 def seen(epoch: int, plan: HashPlan, costs: dict[int, float], **memory: Any) -> Observed:
@@ -99,3 +99,20 @@ def test_whoever_waits_gets_a_turn(waiting: list[int], spilled: set[int]) -> Non
         served.append(first)
     expected = {p for p in waiting if p in spilled} or set(waiting)
     assert set(served) == expected
+
+
+@pytest.mark.parametrize("slots", [2, 6])
+def test_slots_are_not_judged_by_what_was_before_a_resize(slots: int) -> None:
+    """Slots that came in the middle of a phase would look busy, as if they had never waited."""
+    policy = FluxPolicy(FluxTuning("load", collect_min=8.0, collect_max=8.0))
+    plan, state = HashPlan.initial(4, 12), {}
+    for epoch in range(3):
+        decision, state = policy.decide(seen(epoch, plan, {0: 0.001 * (1 + epoch)}), plan, state)
+        assert not decision.changes
+    plan, state = plan.apply(Resize(slots)), json.loads(json.dumps(policy.resized(state)))
+    for epoch in range(3, 20):
+        decision, state = policy.decide(seen(epoch, plan, {}), plan, state)
+        assert not decision.changes, decision.reason
+        if decision.round is not None:
+            assert len(set(decision.round["costs"])) == 1
+    assert policy.resized({})["tuples"] == {}

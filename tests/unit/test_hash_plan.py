@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from geoflux.errors import IntegrityError
-from geoflux.plan import HashPlan, Merge, MiniPartition, Move, plan_from_dict, stable_hash
+from geoflux.plan import HashPlan, Merge, MiniPartition, Move, Resize, plan_from_dict, stable_hash
 
 NOON = datetime(2020, 1, 2, 12, tzinfo=UTC)
 
@@ -132,6 +132,8 @@ def test_what_a_hash_plan_refuses() -> None:
         plan.partition(-1)
     with pytest.raises(ValueError, match="can only move"):
         plan.apply(Merge(0, 1, 0))
+    with pytest.raises(ValueError, match="5 slots for 4 partitions"):
+        plan.apply(Resize(5))
     with pytest.raises(ValueError, match="0 slots"):
         HashPlan.initial(slots=0)
     with pytest.raises(IntegrityError, match="numbered"):

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from geoflux.cli.epoch_series import EpochSeries
+from geoflux.cli.plan_history import busiest_over_mean
 from geoflux.config import Config
-from geoflux.engine.summary import busy_seconds, latencies, summarised
+from geoflux.engine.summary import busy_seconds, evenness, latencies, summarised
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.store import Store
 
@@ -57,6 +59,18 @@ def test_busy_time_is_without_loading() -> None:
         epoch(1, 1, 2, slots=[slot(0, 1.0, 0.25, 1)]),
     ]
     assert busy_seconds(manifests, 3).tolist() == [2.25, 0.0, 1.0]
+
+
+def test_slots_that_come_and_go_count_while_they_are_there() -> None:
+    grown = {"decision": {"reason": "", "changes": [{"kind": "resize", "slots": 3}]}}
+    manifests = [
+        epoch(1, 0, 1, slots=[slot(0, 2.0, 0.0, 1)], **grown),
+        epoch(1, 1, 2, slots=[slot(n, 2.0, 0.0, 1) for n in range(3)]),
+    ]
+    assert busy_seconds(manifests, 1).tolist() == [4.0, 2.0, 2.0]
+    assert evenness(manifests, 1) == 1.0
+    assert busiest_over_mean(manifests, 1) == 1.0
+    assert EpochSeries.of(manifests).busiest_over_mean(3).tolist() == [1.0, 1.0]
 
 
 def test_totals(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from geoflux.balance.policy import Decision, Observed, Orders, SlotLoad
 from geoflux.balance.requests import Answer, Cannot, Receiver, Reduction, Strips
 from geoflux.balance.swarm_policy import SwarmPolicy
 from geoflux.balance.tuning import Tuning
-from geoflux.plan import GridPlan, Merge, Move, Split
+from geoflux.plan import GridPlan, Merge, Move, Split, resized
 
 PLAN = GridPlan.initial(8, 4, slots=2)
 WEST, EAST = (p.id for p in PLAN.partitions)
@@ -271,3 +271,18 @@ def test_decisions_are_a_function_of_what_is_observed_and_of_the_state() -> None
     assert SwarmPolicy(TUNING).decide(seen, PLAN, state) == first
     assert driver.policy.decide(seen, PLAN, state) == first
     assert first[0].changes == (Move(WEST, 1),)
+
+
+def test_nobody_answers_what_was_asked_before_slots_changed() -> None:
+    driver = Driver()
+    driver.until_asked()
+    driver.state = json.loads(json.dumps(driver.policy.resized(driver.state)))
+    for change in resized(driver.plan, 3):
+        driver.plan = driver.plan.apply(change)
+    orders, decision = driver.epoch((9.0, 1.0, 0.0), (1.0,) * 3, (MOVED, None, None))
+    assert not orders.asks
+    assert not decision.changes
+    asked = driver.until_asked(costs=(9.0, 1.0, 0.0), busy=(1.0,) * 3, answers=(None,) * 3)
+    assert asked.round is not None
+    assert len(asked.round["costs"]) == 3
+    assert driver.policy.resized({})["busy"] == {}

@@ -83,6 +83,12 @@ class FluxPolicy(Policy):
     def __init__(self, flux: FluxTuning) -> None:
         self._tuning = flux
 
+    def resized(self, state: dict[str, Any]) -> dict[str, Any]:
+        """A collection phase begins, as long as the one that was under way; what the last moves
+        had promised was promised of other slots."""
+        known = _Memory.from_dict(state, self._tuning)
+        return _Memory(replace(known.rounds, promise=None)).to_dict()
+
     def decide(
         self, seen: Observed, plan: HashPlan, state: dict[str, Any]
     ) -> tuple[Decision, dict[str, Any]]:  # fmt: skip

@@ -105,6 +105,11 @@ class Policy(ABC):
         """What the slots are to do in the epoch that opens now."""
         return Orders()
 
+    def resized(self, state: dict[str, Any]) -> dict[str, Any]:
+        """Its state once there are more slots or fewer: nothing that was seen of the slots before
+        is held against those that are there now."""
+        return state
+
     @abstractmethod
     def decide(
         self, seen: Observed, plan: Any, state: dict[str, Any]

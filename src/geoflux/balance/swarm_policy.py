@@ -72,6 +72,16 @@ class SwarmPolicy(Policy):
         close = not known.swarm.asks and known.swarm.is_due(now, self.tuning)
         return Orders(close, known.swarm.asks, known.marks)
 
+    def resized(self, state: dict[str, Any]) -> dict[str, Any]:
+        """The round begins anew, with nobody asked: who answered would offer what is not its own
+        any more, or to slots that are gone."""
+        known = _Memory.from_dict(state)
+        swarm = replace(
+            known.swarm, pointer=replace(known.swarm.pointer, rate=None), asks=(), stuck=(),
+            settled=False,
+        )  # fmt: skip
+        return _Memory(swarm, marks=known.marks).to_dict()
+
     def decide(
         self, seen: Observed, plan: GridPlan, state: dict[str, Any]
     ) -> tuple[Decision, dict[str, Any]]:  # fmt: skip

@@ -30,7 +30,7 @@ from geoflux.bench.guard_store import QueryStore
 from geoflux.bench.guard_world import World
 from geoflux.guard import Found, Guard, GuardTuning, Verdict, sense
 from geoflux.plan import GridPlan, Partition
-from geoflux.plan.changes import Merge
+from geoflux.plan.changes import Move, Split
 from geoflux.stats import TrioStat
 from geoflux.workload.attackers import Attackers
 from geoflux.workload.requests import Asked, Population
@@ -113,7 +113,7 @@ class Cluster:
             told.append(SlotLoad(slot, 1, 1, 1, busy[slot], 0, cost, received, answers.get(slot)))
         seen = Observed(self.epoch, self.now, tuple(told), orders.close, self.store.number)
         decision, self.state = self.policy.decide(seen, self.plan, self.state)
-        moved = [c for c in decision.changes if not isinstance(c, Merge)]
+        moved = [c for c in decision.changes if isinstance(c, Move | Split)]
         if moved:
             self.occasion += 1
             touched = {c.partition for c in moved}

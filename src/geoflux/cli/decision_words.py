@@ -33,6 +33,8 @@ def told_change(change: Change) -> str:
 
     >>> told_change({"kind": "move", "partition": 7, "to": 2})
     'move partition 7 to slot 2'
+    >>> told_change({"kind": "resize", "slots": 6})
+    'have 6 slots'
     """
     match change:
         case {"kind": "move", "partition": partition, "to": to}:
@@ -43,6 +45,8 @@ def told_change(change: Change) -> str:
             return f"split partition {partition} at {line}, to {owners}"
         case {"kind": "merge", "first": first, "second": second, "to": to}:
             return f"merge partitions {first} and {second}, to slot {to}"
+        case {"kind": "resize", "slots": slots}:
+            return f"have {plural(slots, 'slot')}"
     return json.dumps(change)
 
 

@@ -100,14 +100,14 @@ class EpochSeries:
         return self.busy(slots) / np.array([len(group) for group in self.groups])
 
     def busiest_over_mean(self, slots: int, span: int = 1) -> Masked:
-        """Busy time of the busiest slot over the mean of all, over ``span`` groups up to each
-        (all count the same); masked where nobody was busy."""
-        busy = self.busy(slots).filled(0.0)
-        mean = busy.mean(axis=0)
+        """Busy time of the busiest slot over the mean of those that were there, over ``span``
+        groups up to each (all count the same); masked where nobody was busy."""
+        table = self.busy(slots)
+        busy, mean = table.filled(0.0), table.mean(axis=0).filled(0.0)
         shares = np.divide(busy, mean, out=np.zeros_like(busy), where=mean > 0)
-        total = np.cumsum(np.pad(shares, ((0, 0), (span, 0))), axis=1)
+        total = np.cumsum(np.pad(np.vstack([shares, mean > 0]), ((0, 0), (span, 0))), axis=1)
         window = total[:, span:] - total[:, :-span]
-        groups = window.mean(axis=0)  # those in which somebody was busy
+        window, groups = window[:-1], window[-1]  # groups: those in which somebody was busy
         return np.ma.masked_where(groups < 0.5, window.max(axis=0)) / np.maximum(groups, 1.0)
 
     def stages(self) -> dict[str, Floats]:

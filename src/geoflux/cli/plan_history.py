@@ -70,13 +70,17 @@ def spread(found: Sequence[Layout], most: int) -> list[Layout]:
 
 def busiest_over_mean(manifests: Sequence[Manifest], slots: int) -> float | None:
     """Busy time of the busiest slot over the mean of all; ``None`` if nobody was busy. Every epoch
-    counts the same: a slow first one would drown the others."""
-    shares = np.zeros(slots)
+    counts the same: a slow first one would drown the others. A slot that was not there all the time
+    counts by the epochs in which it was."""
+    most = busy_seconds(list(manifests), slots).size
+    shares, there = np.zeros(most), np.zeros(most)
     for m in manifests:
-        busy = busy_seconds([m], slots)
+        busy = busy_seconds([m], len(m["slots"]))
         if busy.sum() > 0:
-            shares += busy / busy.mean()
-    return float(shares.max() / shares.mean()) if shares.any() else None
+            shares[: busy.size] += busy / busy.mean()
+            there[: busy.size] += 1
+    known = shares[there > 0] / there[there > 0]
+    return float(known.max() / known.mean()) if known.size else None
 
 
 def asked_epoch(log: EpochLog, out: str | Path, epoch: int | None) -> tuple[int, int, int]:

@@ -8,7 +8,7 @@ where otherwise millions of rows would.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,9 +41,11 @@ def pack(events: Events, start: int, stop: int, runs: Sequence[Run]) -> bytes:
     return pack_rows(pa.RecordBatch.from_pydict(arrays), runs)
 
 
-def pack_rows(batch: pa.RecordBatch, runs: Sequence[Run]) -> bytes:
-    """Rows that are in the order of the runs."""
-    about = {"runs": json.dumps([[run.partition, run.rows] for run in runs])}
+def pack_rows(
+    batch: pa.RecordBatch, runs: Sequence[Run], more: Mapping[str, str] | None = None
+) -> bytes:
+    """Rows that are in the order of the runs, and ``more`` to know about them."""
+    about = {"runs": json.dumps([[run.partition, run.rows] for run in runs]), **(more or {})}
     sink = pa.BufferOutputStream()
     schema = batch.schema.with_metadata(about)
     with pa.ipc.new_stream(sink, schema) as writer:

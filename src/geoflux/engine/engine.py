@@ -28,15 +28,17 @@ from geoflux.engine.intake import EventColumns
 from geoflux.engine.outcome import Outcome
 from geoflux.engine.record_rules import RecordRules
 from geoflux.engine.retained_columns import naming_of
+from geoflux.engine.rooted import told
 from geoflux.engine.setting import Setting
 from geoflux.engine.snapshots import View
 from geoflux.engine.staging import publish, published_name, stage_rejected, sweep
 from geoflux.engine.task import EpochTask, RouteReport, SlotReport
-from geoflux.errors import IntegrityError
+from geoflux.engine.wanted import asked_for, with_slots
+from geoflux.errors import ConfigError, IntegrityError
 from geoflux.guard.rounds import Rounds
 from geoflux.operators.clock import Clock
 from geoflux.operators.deltas import write_catalogue, write_deltas
-from geoflux.plan import GridPlan, Merge, ReplicatedPlan, plan_from_dict
+from geoflux.plan import Change, GridPlan, Move, ReplicatedPlan, Split, plan_from_dict
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.held import Held, Limits, rows_by_partition
 from geoflux.state.lineage import forgettable
@@ -45,6 +47,8 @@ from geoflux.state.segments import unique_name
 AnyPlan = GridPlan | ReplicatedPlan
 
 _MOST_SEGMENTS = 256
+_EVENT = 16
+"""What an event costs by itself, in checks, when loads of partitions are compared."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,11 @@ class Engine(Epochs):
         self._control: dict[str, Any] = {}
         self._time = EventTime()
         self._started = setting.clock()
+        if setting.wanted_slots is not None and not isinstance(plan, GridPlan):
+            raise ConfigError(
+                'engine.balance = "replicated" has the same slots for ever, since each of them '
+                "holds everything; choose another balance for a run whose slots change"
+            )
         # A replicated plan has no parts that could be given away.
         self._policy = setting.policy if isinstance(plan, GridPlan) else Static()
         self._policy_state: dict[str, Any] = {}
@@ -217,6 +226,7 @@ class Engine(Epochs):
             stats=self._holdings.stats.refs,
             expired=self._expired,
             rounds=rounds,
+            sampling=self._setting.sampling,
         )  # fmt: skip
 
     def _view(self) -> View | None:
@@ -250,16 +260,21 @@ class Engine(Epochs):
         began = time.perf_counter()
         owners = {p.id: p.slot for p in self._plan.partitions}
         decision = self._decide(opened, outcome.slots, owners, rows_by_partition(expired))
+        relieved = _donors(decision, owners)
+        decision = self._resized(decision, outcome.slots)
+        self._note_plan(decision)
         decided = time.perf_counter() - began
         segments = self._catalogue_segments()
         manifest = self._manifest(opened, outcome, decision, segments)
         manifest["guard"] = self._guarding.commit(
             opened.intent.get("guard"), opened.intent["delta"], outcome.slots,
-            _donors(decision, owners), self._setting.clock(), self.catalogue.next_number,
+            relieved, self._setting.clock(), self.catalogue.next_number,
         )  # fmt: skip
         manifest["expired"] = rows_by_partition(expired)
         manifest["expired_segments"] = self._expired
         manifest["decide_seconds"] = decided
+        if self._setting.sampling is not None:
+            manifest |= told((list(r.roots) for r in routes), (list(r.acks) for r in routes))
         manifest |= about or {}
         manifest["committed"] = self._setting.clock()
         self._log.commit(epoch, manifest)
@@ -299,18 +314,40 @@ class Engine(Epochs):
             self.catalogue.next_number,
         )  # fmt: skip
         decision, self._policy_state = self._policy.decide(seen, self._plan, self._policy_state)
-        for change in decision.changes:
+        self._apply(decision.changes)
+        return decision
+
+    def _resized(self, decision: Decision, slots: Sequence[SlotReport]) -> Decision:
+        """The decision with as many slots as are wanted."""
+        if self._setting.wanted_slots is None or not isinstance(self._plan, GridPlan):
+            return decision
+        loads = {
+            int(partition): _EVENT * events + checks
+            for s in slots
+            for partition, (events, checks) in s.per_partition.items()
+        }
+        changes, reason = asked_for(self._setting.wanted_slots, self._plan, loads)
+        if not changes:
+            return decision
+        self._apply(changes)
+        self._policy_state = self._policy.resized(self._policy_state)
+        return with_slots(decision, changes, reason)
+
+    def _apply(self, changes: Sequence[Change]) -> None:
+        for change in changes:
             if not isinstance(self._plan, GridPlan):
                 raise IntegrityError("a replicated plan cannot be changed")
             self._plan = self._plan.apply(change)
             self._holdings = self._holdings.changed(change, self._plan)
+
+    def _note_plan(self, decision: Decision) -> None:
+        """Write the next plan down, if it is another."""
         if isinstance(self._plan, GridPlan):
             over = forgettable(self._plan, self._holdings.retained)
             if over:
                 self._plan = self._plan.forget(over)
             if over or decision.changes:
                 write_plan(self._setting.store, self._plan)
-        return decision
 
     def _catalogue_segments(self) -> list[str]:
         """The catalogue's segments; written anew when most of what they hold has ended."""
@@ -361,5 +398,5 @@ class Engine(Epochs):
 
 def _donors(decision: Decision, owners: Mapping[int, int]) -> frozenset[int]:
     """The slots that are relieved by a decision."""
-    given = [change.partition for change in decision.changes if not isinstance(change, Merge)]
+    given = [c.partition for c in decision.changes if isinstance(c, Move | Split)]
     return frozenset(owners[partition] for partition in given if partition in owners)

@@ -28,6 +28,7 @@ from geoflux.operators.matching import SortedEvents
 from geoflux.operators.pubsub import PartitionState, PubSub
 from geoflux.operators.snapshot import SnapshotQuery
 from geoflux.plan.plan import Partition
+from geoflux.scale.services import ServiceSums
 
 _CACHED = 512
 _cache: OrderedDict[Any, PartitionState] = OrderedDict()
@@ -49,6 +50,7 @@ def execute(
     kept: list[list[Any]] = []
     processed = checks = refined = queries = 0
     load_seconds = 0.0
+    timed: list[tuple[int, float]] = []
     with ParquetSink(task, slot) as sink:
         for partition in task.plan.partitions:
             if partition.slot != slot:
@@ -67,6 +69,7 @@ def execute(
             mine = pieces.pop(partition.id, None)
             if mine is None:
                 continue
+            began = time.perf_counter()
             ready = SortedEvents.of(joined(mine), task.grid, partition)
             events = ready.events
             collector = None if windows is None else windows.collector(state, events)
@@ -78,6 +81,7 @@ def execute(
                 stats.receive(partition, state, ready, sink.told - before)
             if task.view is not None:
                 kept += _retained(task, task.view, partition, events)
+            timed.append((len(events), time.perf_counter() - began))
             processed += len(events)
             checks += work.checks
             refined += work.refined
@@ -92,7 +96,7 @@ def execute(
         tuple(told.files), told.rows, told.late, told.closed_until, told.refs, tuple(told.sent),
         tuple(kept), _answers(task, slot),
         known.cost, known.received, known.answer, known.refs, known.work,
-        known.seconds, known.sensed, known.sense_seconds,
+        known.seconds, known.sensed, known.sense_seconds, ServiceSums.of(timed).to_list(),
     )  # fmt: skip
     return report, routed
 

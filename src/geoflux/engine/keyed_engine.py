@@ -18,19 +18,23 @@ from geoflux.balance.back_pressure import next_limit
 from geoflux.balance.flux_loads import SiteReport
 from geoflux.balance.policy import Decision, Observed, Policy, SlotLoad, Static
 from geoflux.engine.epochs import Epochs, Manifest, begun_with, read_plan, write_plan
+from geoflux.engine.keyed_roots import check_rows
 from geoflux.engine.keyed_rows import KeyedIntake
 from geoflux.engine.keyed_streams import check_streams
 from geoflux.engine.keyed_task import Budget, Emulated, KeyedReport, KeyedTask
+from geoflux.engine.rooted import Sampling, told
 from geoflux.engine.staging import publish, published_name, sweep
 from geoflux.engine.task import RouteReport
+from geoflux.engine.wanted import WantedSlots, asked_for, with_slots
 from geoflux.errors import IntegrityError
 from geoflux.operators.keyed import Operator
-from geoflux.plan import HashPlan
+from geoflux.plan import Change, HashPlan
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.refs import Ref, StateMap
 from geoflux.state.store import Store
 
-_NOT_SUMMED = ("result_files", "states", "carried", "sizes", "tuples", "spilled", "streams")
+_NOT_SUMMED = ("result_files", "states", "carried", "sizes", "tuples", "spilled", "streams",
+               "acks")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -42,8 +46,14 @@ class KeyedSetting:
     intake: KeyedIntake
     policy: Policy = field(default_factory=Static)
     budgets: Mapping[int, Budget] = field(default_factory=dict)
+    budget: Budget = field(default_factory=Budget)
+    """Of slots that :attr:`budgets` does not name; those that come later, for example."""
+    wanted_slots: WantedSlots | None = None
+    """Asked at every commit; ``None``: the number of slots stays."""
     record_input: bool = False
     emulated: Emulated = field(default_factory=Emulated)
+    sampling: Sampling | None = None
+    """Which rows are followed through the application; ``None``: none."""
     epoch_events: int = 1 << 40
     """Events of an epoch at most."""
     clock: Callable[[], float] = time.time
@@ -76,6 +86,7 @@ class KeyedEngine(Epochs):
     def recovered(cls, setting: KeyedSetting, first_plan: Callable[[], HashPlan]) -> KeyedEngine:
         """The engine as its directory left it; ``first_plan`` is asked only in a new one."""
         check_streams(setting.operator)
+        check_rows(setting.operator)
         store, log = setting.store, EpochLog(setting.store)
         last = log.last()
         if last is None:
@@ -116,7 +127,8 @@ class KeyedEngine(Epochs):
         task = KeyedTask(
             epoch, setting.store, self._plan, setting.operator, setting.intake, self._states.refs,
             self._carried.refs, self._sizes, self._spilled, self._turns, setting.budgets,
-            record_input=setting.record_input, emulated=setting.emulated,
+            setting.budget, record_input=setting.record_input, emulated=setting.emulated,
+            sampling=setting.sampling,
         )  # fmt: skip
         return KeyedOpened(task, setting.clock())
 
@@ -147,6 +159,9 @@ class KeyedEngine(Epochs):
             **self._manifest(opened, slots, routes, decision), **counts,
             "decide_seconds": time.perf_counter() - began, **(about or {}),
         }  # fmt: skip
+        if self._setting.sampling is not None:
+            acks = [*(r.acks for r in routes), *(s.acks for s in slots)]
+            manifest |= told((list(r.roots) for r in routes), map(list, acks))
         manifest["committed"] = self._setting.clock()
         self._log.commit(epoch, manifest)
         self.last = epoch
@@ -156,7 +171,7 @@ class KeyedEngine(Epochs):
 
     def _fullness(self, slots: Sequence[KeyedReport]) -> float:
         """How full the fullest buffer is."""
-        limits = {s.slot: self._setting.budgets.get(s.slot, Budget()).buffer_bytes for s in slots}
+        limits = {s.slot: self._budget(s.slot).buffer_bytes for s in slots}
         shares = (s.carried_bytes / max(limits[s.slot], 1) for s in slots)
         return max(shares, default=0.0)
 
@@ -189,18 +204,30 @@ class KeyedEngine(Epochs):
         decision, self._policy_state = self._setting.policy.decide(
             seen, self._plan, self._policy_state
         )
-        for change in decision.changes:
-            self._plan = self._plan.apply(change)
+        self._apply(decision.changes)
+        if self._setting.wanted_slots is not None:
+            changes, reason = asked_for(self._setting.wanted_slots, self._plan)
+            if changes:
+                self._apply(changes)
+                self._policy_state = self._setting.policy.resized(self._policy_state)
+                decision = with_slots(decision, changes, reason)
         if decision.changes:
             write_plan(self._setting.store, self._plan)
         return decision
+
+    def _apply(self, changes: Sequence[Change]) -> None:
+        for change in changes:
+            self._plan = self._plan.apply(change)
+
+    def _budget(self, slot: int) -> Budget:
+        return self._setting.budgets.get(slot, self._setting.budget)
 
     def _site(self, report: KeyedReport) -> SiteReport:
         tuples, sizes, spilled = (
             {int(p): number for p, number in told.items()}
             for told in (report.tuples, report.sizes, report.spilled)
         )
-        memory = self._setting.budgets.get(report.slot, Budget()).memory_bytes
+        memory = self._budget(report.slot).memory_bytes
         return SiteReport(report.slot, 0.0, tuples, memory, sizes, spilled)
 
     def _manifest(

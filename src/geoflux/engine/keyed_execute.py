@@ -18,17 +18,21 @@ import pyarrow.parquet as pq
 from geoflux.balance.residency import in_turn, spilled_now
 from geoflux.balance.skew_buffer import SkewBuffer
 from geoflux.engine.blobs import by_partition
-from geoflux.engine.keyed_rows import read_rows, together, write_rows
+from geoflux.engine.keyed_roots import Tracer
+from geoflux.engine.keyed_rows import read_marks, read_rows, together, write_rows
 from geoflux.engine.keyed_states import dropped, put_back, saved, taken
 from geoflux.engine.keyed_streams import split
-from geoflux.engine.keyed_task import Budget, KeyedReport, KeyedTask
+from geoflux.engine.keyed_task import KeyedReport, KeyedTask
+from geoflux.engine.rooted import Marks, joined_marks, marks_by_partition
 from geoflux.engine.route import Parcel, received
 from geoflux.engine.staging import staged_name
 from geoflux.engine.task import RouteReport
 from geoflux.errors import OperatorError
+from geoflux.scale.services import ServiceSums
 from geoflux.state.refs import Ref
 from geoflux.state.segments import unique_name
 
+_NONE = Marks()
 _CHUNK = 4096
 """Rows between two looks at the clock."""
 
@@ -46,10 +50,13 @@ class _Slot:
         self._started = time.perf_counter()
         self._task = task
         self._slot = slot
-        self._budget = task.budgets.get(slot, Budget())
+        self._budget = task.budgets.get(slot, task.budget)
         mine = [p.id for p in task.plan.partitions if p.slot == slot]
         self._sizes = {p: task.sizes.get(p, 0) for p in mine}
         self._waiting = self._inputs(mine, blobs)
+        self._marks = self._marked(mine, blobs) if task.sampling is not None else {}
+        self._marks_left: dict[int, Marks] = {}
+        self._tracer = Tracer(task.operator, task.sampling)
         self._bytes_in = sum(map(len, blobs))
         self._per_row = {p: -(-t.nbytes // max(len(t), 1)) for p, t in self._waiting.items()}
         self._left = sum(len(rows) * self._per_row[p] for p, rows in self._waiting.items())
@@ -58,6 +65,8 @@ class _Slot:
         self._changed: dict[int, tuple[tuple[Ref, ...], Any, pa.Table]] = {}
         self._buffer = SkewBuffer[pa.Table](self._budget.buffer_bytes)
         self._load_seconds = 0.0
+        self._timed: list[tuple[int, float]] = []
+        self._squares: float | None = None
 
     def _inputs(self, mine: list[int], blobs: list[Any]) -> dict[int, pa.Table]:
         """By partition what was handed back, and after it what is new, in order."""
@@ -68,7 +77,22 @@ class _Slot:
         for partition, batches in by_partition(blobs).items():
             plain = [batch.replace_schema_metadata(None) for batch in batches]
             pieces[partition] += [pa.Table.from_batches([batch]) for batch in plain]
+        known = self._task.carried
+        self._arrived = sum(
+            len(t) for p, some in pieces.items() for t in some[len(known.get(p, ())) :]
+        )
         return {p: together(parts) for p, parts in pieces.items() if parts}
+
+    def _marked(self, mine: list[int], blobs: list[Any]) -> dict[int, Marks]:
+        """The rows of the inputs that are followed."""
+        store, carried = self._task.store, self._task.carried
+        pieces = {
+            p: [(read_marks(store, ref), len(read_rows(store, ref))) for ref in carried.get(p, ())]
+            for p in mine
+        }
+        for partition, some in marks_by_partition(blobs).items():
+            pieces[partition] += some
+        return {p: joined_marks(some) for p, some in pieces.items()}
 
     def worked(self) -> KeyedReport:
         """Work through the input as far as time goes, save, and say what was done."""
@@ -81,6 +105,8 @@ class _Slot:
                 size = (len(rows) - done) * self._per_row[partition]
                 self._left -= size
                 self._buffer.insert(partition, rows.slice(done), size)
+                marks = self._marks.get(partition, _NONE)
+                self._marks_left[partition] = marks.between(done, len(rows))
         return self._report(processed, *self._kept())
 
     def _is_over(self) -> bool:
@@ -100,20 +126,37 @@ class _Slot:
         self._load_seconds += time.perf_counter() - opening
         done, chunk = 0, self._chunk()
         while done < len(rows) and (done == 0 or not self._is_over()):
-            some = rows.slice(done, chunk)
-            state, results = self._taken_in(partition, state, some)
+            some, began = rows.slice(done, chunk), time.perf_counter()
+            marks = self._marks.get(partition, _NONE).between(done, done + len(some))
+            state, results = self._taken_in(partition, state, some, marks)
             if len(results):
                 self._results.append(results)
             done += len(some)
             self._left -= len(some) * self._per_row[partition]
-            time.sleep(len(some) * task.emulated.seconds_per_row.get(self._slot, 0.0))
+            self._slept(some, began)
+            self._timed.append((len(some), time.perf_counter() - began))
         self._changed[partition] = refs, state, rows.slice(0, done)
         self._sizes[partition] = task.operator.size(state)
         if partition in self._spilled:
             self._disk(partition)
         return done
 
-    def _taken_in(self, partition: int, state: Any, rows: pa.Table) -> tuple[Any, pa.Table]:
+    def _slept(self, rows: pa.Table, began: float) -> None:
+        """Sleep as long as the rows take in an emulated slot; notes the squares of their times,
+        with what really processing them took as an equal share."""
+        times = self._task.emulated.times(self._slot, rows)
+        if times is None:
+            return
+        asleep = time.perf_counter()
+        wanted = float(times.sum())
+        time.sleep(wanted)
+        woken = time.perf_counter()
+        each = times * ((woken - asleep) / wanted) + (asleep - began) / len(rows)
+        self._squares = (self._squares or 0.0) + float(each @ each)
+
+    def _taken_in(
+        self, partition: int, state: Any, rows: pa.Table, marks: Marks
+    ) -> tuple[Any, pa.Table]:
         operator = self._task.operator
         where = (
             f"{type(operator).__name__}.process, partition {partition}, epoch {self._task.epoch}"
@@ -127,10 +170,13 @@ class _Slot:
                 f"{where}: the results are {_names(results.schema)}, "
                 f"expected {_names(operator.output)} as output says"
             )
-        return state, results
+        try:
+            return state, self._tracer.took(marks, len(rows), results)
+        except OperatorError as error:
+            raise OperatorError(f"{where}: {error}") from error
 
     def _chunk(self) -> int:
-        each = self._task.emulated.seconds_per_row.get(self._slot, 0.0)
+        each = self._task.emulated.seconds_of(self._slot)
         if each == 0 or self._budget.seconds is None:
             return _CHUNK
         return max(1, min(_CHUNK, int(0.02 / each)))
@@ -152,7 +198,7 @@ class _Slot:
         name = unique_name("state", f"carry-s{self._slot}")
         rest = {p: self._buffer.peek(p) for p in self._buffer.waiting()}
         if rest:
-            write_rows(task.store, name, rest)
+            write_rows(task.store, name, rest, self._marks_left)
         return refs, {p: (Ref("carry", name, p),) for p in rest}
 
     def _report(
@@ -172,6 +218,9 @@ class _Slot:
             {str(p): waiting.get(p, 0) for p in sorted(self._spilled)}, streams,
             sum(rows.values()), self._buffer.bytes, sum(self._sizes[p] for p in self._spilled),
             sum(count for p, count in rows.items() if p in self._spilled), bool(carried),
+            self._arrived, ServiceSums.of(self._timed, self._squares).to_list(),
+            self._tracer.derived({stream: files[0][1] for stream, files in streams.items()}),
+            tuple(self._tracer.acks),
         )  # fmt: skip
 
     def _written(self) -> dict[str, list[list[Any]]]:
@@ -179,8 +228,9 @@ class _Slot:
         if not self._results:
             return {}
         task, streams = self._task, {}
-        parts = split(task.operator.streams, pa.concat_tables(self._results))
-        for stream, table in parts.items():
+        results = self._tracer.with_roots(pa.concat_tables(self._results))
+        for stream, table in split(task.operator.streams, results).items():
+            table = self._tracer.unread(stream, table)
             name = staged_name("results", task.epoch, self._slot)
             if len(task.operator.streams) > 1:
                 name = name.replace(".parquet", f"-{stream}.parquet")

@@ -11,6 +11,7 @@ import pyarrow as pa
 from geoflux.engine.addressing import Addresses
 from geoflux.engine.blobs import pack_rows
 from geoflux.engine.keyed_task import KeyedTask
+from geoflux.engine.rooted import Followed, Marks
 from geoflux.engine.route import REPORT, Parcel, record_rows
 from geoflux.engine.source import RawBatch, Rejected, Slice
 from geoflux.engine.staging import stage_rejected
@@ -26,12 +27,16 @@ def route(
     rejected: list[Rejected] = []
     slices: list[tuple[int, int, int]] = []
     recorded: list[str] = []
-    received = 0
+    received, followed, marks = 0, Followed(), Marks()
     for piece, batches in pieces:
         if piece is not None:
             slices.append((piece.stream, piece.start, piece.stop))
         for batch in batches:
             rows, positions, bad = task.intake.accept(batch)
+            if task.sampling is not None:
+                lane_epoch = task.epoch if piece is None else None
+                marks = followed.marks(task.sampling, batch, lane_epoch)
+                marks = followed.accepted(marks, batch, positions)
             received += len(rows) + len(bad)
             rejected += bad
             if task.record_input:
@@ -41,8 +46,11 @@ def route(
                     task.plan.locate(rows.column(task.operator.key))
                 )
                 ordered = rows.take(pa.array(order)).combine_chunks().to_batches()[0]
+                marks = marks.ordered(order)
                 for slot, first, last, runs in stretches:
-                    blob = pack_rows(ordered.slice(first, last - first), runs)
+                    some = marks.between(first, last)
+                    more = {"marks": some.to_text()} if len(some) else None
+                    blob = pack_rows(ordered.slice(first, last - first), runs, more)
                     yield Parcel(slot, int(positions[0]), blob)
     files: tuple[str, ...] = ()
     if rejected:
@@ -50,5 +58,6 @@ def route(
     report = RouteReport(
         received, len(rejected), dict(Counter(bad.code for bad in rejected)), 0, None,
         tuple(slices), files, tuple(recorded), time.perf_counter() - started,
+        tuple(followed.roots), tuple(followed.acks),
     )  # fmt: skip
     yield Parcel(worker % task.plan.slots, REPORT, report.to_bytes())

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from geoflux.engine.intake import POSITION_ID, converted, explained, micros_of, whole_array
+from geoflux.engine.rooted import Marks
 from geoflux.engine.source import RawBatch, Rejected
 from geoflux.operators.keyed import ID, TIME, Operator
 from geoflux.state.refs import Ref
@@ -29,6 +30,7 @@ _SENTENCES = {
     "missing_id": "the row has no id",
 }
 _ROWS = "row."
+_MARKED = ("places", "roots", "ids")
 
 
 @dataclass(frozen=True)
@@ -94,13 +96,22 @@ def together(pieces: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(pieces, promote_options="permissive").combine_chunks()
 
 
-def write_rows(store: Store, name: str, rows: Mapping[int, pa.Table]) -> None:
-    """Rows of several partitions, in the order given, as one segment."""
+def write_rows(
+    store: Store, name: str, rows: Mapping[int, pa.Table],
+    marks: Mapping[int, Marks] | None = None,
+) -> None:  # fmt: skip
+    """Rows of several partitions, in the order given, as one segment; with those of them that are
+    followed."""
     table = together(list(rows.values()))
     ends = np.cumsum([len(part) for part in rows.values()])
     arrays = {_ROWS + name: table.column(name) for name in table.schema.names}
     arrays["partitions"] = np.array(list(rows), np.int64)
     arrays["ends"] = ends.astype(np.int64)
+    known = [(marks or {}).get(partition, Marks()) for partition in rows]
+    if any(map(len, known)):
+        arrays["mark.ends"] = np.cumsum([len(some) for some in known])
+        for field in _MARKED:
+            arrays[f"mark.{field}"] = np.concatenate([getattr(some, field) for some in known])
     write_segment(store, name, arrays, {"kind": "rows", "columns": table.schema.names})
 
 
@@ -113,3 +124,14 @@ def read_rows(store: Store, ref: Ref) -> pa.Table:
     names = segment.about["columns"]
     table = pa.table({name: segment.columns[_ROWS + name] for name in names})
     return table.slice(first, int(ends[place]) - first)
+
+
+def read_marks(store: Store, ref: Ref) -> Marks:
+    """Those of the rows of one partition that are followed."""
+    segment = reopened(store, ref.segment)
+    if "mark.ends" not in segment.columns:
+        return Marks()
+    place = int(np.flatnonzero(segment.array("partitions") == ref.partition)[0])
+    ends = segment.array("mark.ends")
+    first, last = int(ends[place - 1]) if place else 0, int(ends[place])
+    return Marks(*(segment.array(f"mark.{field}")[first:last] for field in _MARKED))

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from geoflux.engine.rooted import RECORD, ROOT
 from geoflux.errors import OperatorError
-from geoflux.operators.keyed import STREAM, Operator
+from geoflux.operators.keyed import ROW, STREAM, Operator
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.store import Store
 
@@ -69,8 +70,8 @@ def check_streams(operator: Operator[Any]) -> None:
 
 
 def committed_results(operator: Operator[Any], store: Store) -> Iterator[pa.Table]:
-    """All results in a run's directory as the operator gave them: those that a manifest names,
-    stream by stream, and whatever else is there, which should be nothing."""
+    """All results in a run's directory as the operator gave them, without ``@row``: those that a
+    manifest names, stream by stream, and whatever else is there, which should be nothing."""
     strays = {f"results/{name}" for name in store.names("results")}
     for manifest in EpochLog(store).manifests():
         for stream, files in manifest["streams"].items():
@@ -83,8 +84,10 @@ def committed_results(operator: Operator[Any], store: Store) -> Iterator[pa.Tabl
 
 def _as_given(operator: Operator[Any], store: Store, name: str, stream: str) -> pa.Table:
     with store.open(name) as file:
-        table = pq.read_table(file).drop_columns(["epoch"])
+        table = pq.read_table(file)
+    table = table.drop_columns([n for n in ("epoch", ROOT, RECORD) if n in table.schema.names])
     if len(operator.streams) == 1:
         return table
     named = pa.array([stream] * len(table), pa.string())
-    return table.add_column(operator.output.names.index(STREAM), STREAM, named)
+    place = [name for name in operator.output.names if name != ROW].index(STREAM)
+    return table.add_column(place, STREAM, named)

@@ -5,11 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from geoflux.engine.keyed_rows import KeyedIntake
-from geoflux.operators.keyed import Operator
+from geoflux.engine.rooted import Sampling
+from geoflux.operators.keyed import ID, Operator
 from geoflux.plan.hash_plan import HashPlan
+from geoflux.plan.hashing import stable_hash
 from geoflux.state.refs import Ref
 from geoflux.state.store import Store
 
@@ -35,6 +41,30 @@ class Emulated:
     disk_bytes_per_second: float | None = None
     memory_bytes: Mapping[int, int] = field(default_factory=dict)
     """Of slots with another memory budget than the settings give to all."""
+    seconds_elsewhere: float = 0.0
+    """Seconds per row of slots that :attr:`seconds_per_row` does not name; those that come later,
+    for example."""
+    services: Literal["constant", "exponential"] = "constant"
+    """Whether every row takes as long, or times that vary like exponential ones."""
+    seed: int = 0
+    """Of times that vary: two operators with another one have other times for the same ids."""
+
+    def seconds_of(self, slot: int) -> float:
+        """What a row takes in a slot, on average."""
+        return self.seconds_per_row.get(slot, self.seconds_elsewhere)
+
+    def times(self, slot: int, rows: pa.Table) -> npt.NDArray[np.float64] | None:
+        """What each row takes, by its id alone, so that a replay takes as long; ``None``:
+        nothing."""
+        mean = self.seconds_of(slot)
+        if mean <= 0:
+            return None
+        if self.services == "constant":
+            return np.full(len(rows), mean)
+        hashed = stable_hash(rows.column(ID)) ^ stable_hash(np.array([self.seed]))
+        mixed = stable_hash((hashed >> np.uint64(1)).view(np.int64)) >> np.uint64(11)
+        times: npt.NDArray[np.float64] = -mean * np.log((mixed + 0.5) / 2.0**53)
+        return times
 
 
 @dataclass(frozen=True)
@@ -57,14 +87,18 @@ class KeyedTask:
     """The last epoch in which each partition was worked on; those that waited longest come
     first."""
     budgets: Mapping[int, Budget]
+    budget: Budget = field(default_factory=Budget)
+    """Of slots that :attr:`budgets` does not name."""
     compression: str = "zstd"
     record_input: bool = False
     emulated: Emulated = field(default_factory=Emulated)
+    sampling: Sampling | None = None
+    """Which rows are followed; ``None``: none."""
 
     @property
     def read_columns(self) -> frozenset[str]:
         """What to read of the events."""
-        return self.intake.needed
+        return self.intake.needed | (self.sampling.columns if self.sampling else frozenset())
 
 
 @dataclass(frozen=True)
@@ -96,6 +130,15 @@ class KeyedReport:
     spooled_rows: int = 0
     """Those of the rows that were handed back that wait for such a state."""
     out_of_time: bool = False
+    arrivals: int = 0
+    """Rows that came in this epoch; the others had been handed back."""
+    services: list[float] = field(default_factory=list)
+    """What its services took: ``scale.services.ServiceSums``."""
+    derived: Mapping[str, list[float]] = field(default_factory=dict)
+    """By stream the number of results; where rows are followed and results say where they come
+    from, also the sum over rows of their squared numbers."""
+    acks: tuple[list[int], ...] = ()
+    """Followed rows that it processed: root and acknowledgement."""
 
     def to_bytes(self) -> bytes:
         """For the trip to the driver."""
@@ -105,5 +148,6 @@ class KeyedReport:
     def from_bytes(cls, data: bytes) -> KeyedReport:
         """What :meth:`to_bytes` wrote."""
         values = json.loads(data)
-        values["result_files"] = tuple(values["result_files"])
+        for name in ("result_files", "acks"):
+            values[name] = tuple(values[name])
         return cls(**values)

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from geoflux.engine.blobs import pack
+from geoflux.engine.rooted import Followed
 from geoflux.engine.source import RawBatch, Rejected, Slice
 from geoflux.engine.staging import stage_rejected, stage_table
 from geoflux.engine.task import EpochTask, RouteReport
@@ -56,6 +57,7 @@ def route(
     for piece, batches in pieces:
         if piece is not None:
             router.slices.append((piece.stream, piece.start, piece.stop))
+        router.lane_epoch = task.epoch if piece is None else None
         for batch in batches:
             yield from router.parcels(batch)
     report = router.finished(time.perf_counter() - started)
@@ -72,6 +74,8 @@ class _Router:
         self._late = 0
         self._rejected: list[Rejected] = []
         self._received_files: list[str] = []
+        self._followed = Followed()
+        self.lane_epoch: int | None = None
         self.slices: list[tuple[int, int, int]] = []
 
     def parcels(self, batch: RawBatch) -> Iterator[Parcel]:
@@ -82,6 +86,9 @@ class _Router:
         self._reasons.update(bad.code for bad in rejected)
         if task.record_input:
             self._received_files.append(record_rows(task.store, task.epoch, batch.table))
+        if task.sampling is not None:  # what comes in is done with when the epoch is
+            marks = self._followed.marks(task.sampling, batch, self.lane_epoch)
+            self._followed.acks += marks.pairs()
         if len(events) == 0:
             return
         self._note_times(events)
@@ -121,6 +128,7 @@ class _Router:
         return RouteReport(
             self._received, len(self._rejected), dict(self._reasons), self._late,
             self._times, tuple(self.slices), files, tuple(self._received_files), seconds,
+            tuple(self._followed.roots), tuple(self._followed.acks),
         )  # fmt: skip
 
 

@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from geoflux.balance.policy import Policy, Static
 from geoflux.config import Config
+from geoflux.engine.rooted import Sampling
 from geoflux.engine.source import ControlSource
+from geoflux.engine.wanted import WantedSlots
 from geoflux.settings import seconds
 from geoflux.spatial.grid import Grid
 from geoflux.spatial.space import Space
@@ -29,6 +31,10 @@ class Setting:
     control: ControlSource
     policy: Policy = field(default_factory=Static)
     clock: Callable[[], float] = time.time
+    wanted_slots: WantedSlots | None = None
+    """Asked at every commit; ``None``: the number of slots stays."""
+    sampling: Sampling | None = None
+    """Which rows are followed through the application; ``None``: none."""
 
     @property
     def grid(self) -> Grid:

@@ -41,6 +41,7 @@ class Summary:
     busiest_over_mean: float | None
     plan_version: int
     slots: int
+    """The most that any epoch had."""
     balance: str
     reasons: dict[str, int]
     blocked: int = 0
@@ -65,11 +66,11 @@ def summarised(config: Config, store: Store) -> Summary:
         for code, count in (*m["reasons"].items(), *m["control_rejected"].items()):
             reasons[code] = reasons.get(code, 0) + count
     busy = busy_seconds(manifests, config.engine.slots)
+    even = evenness(manifests, config.engine.slots)
     checks = sum(s["checks"] for m in manifests for s in m["slots"])
     elapsed = sum(m["committed"] - m["opened"] for m in manifests)
     span = manifests[-1]["committed"] - manifests[0]["opened"] if manifests else 0.0
     p50, p99 = latencies(manifests)
-    mean = float(busy.mean()) if busy.size else 0.0
     return Summary(
         len(manifests), total("received"), total("processed"), total("quarantined"),
         manifests[-1]["carried_out"] if manifests else 0,
@@ -80,21 +81,36 @@ def summarised(config: Config, store: Store) -> Summary:
         total("registered"), total("ended"), span,
         total("processed") / elapsed if elapsed else 0.0,
         checks / float(busy.sum()) if busy.sum() else 0.0,
-        p50, p99, float(busy.max()) / mean if mean else None,
+        p50, p99, even,
         manifests[-1]["next_plan"] if manifests else 1,
-        config.engine.slots, config.engine.balance, dict(sorted(reasons.items())),
+        busy.size, config.engine.balance, dict(sorted(reasons.items())),
         (manifests[-1].get("guard") or {"blocked": 0})["blocked"] if manifests else 0,
         reasons.get("blocked_user", 0),
     )  # fmt: skip
 
 
 def busy_seconds(manifests: list[dict[str, Any]], slots: int) -> Any:
-    """Busy seconds of every slot over all epochs, without the time to load state."""
-    busy = np.zeros(slots)
+    """Busy seconds of every slot over all epochs, without the time to load state; of more than
+    ``slots`` where there have been more."""
+    busy = np.zeros(max([slots, *(s["slot"] + 1 for m in manifests for s in m["slots"])]))
     for m in manifests:
         for s in m["slots"]:
             busy[s["slot"]] += s["busy_seconds"] - s["load_seconds"]
     return busy
+
+
+def evenness(manifests: list[dict[str, Any]], slots: int) -> float | None:
+    """Busy time of the busiest slot over the mean; ``None`` if nobody was busy. Where the number of
+    slots has changed, a slot counts by the epochs in which it was there."""
+    busy = busy_seconds(manifests, slots)
+    decided = (change for m in manifests for change in m.get("decision", {}).get("changes", ()))
+    if any(change["kind"] == "resize" for change in decided):
+        there = np.zeros(busy.size)
+        for m in manifests:
+            there[[s["slot"] for s in m["slots"]]] += 1
+        busy = busy[there > 0] / there[there > 0]
+    mean = float(busy.mean()) if busy.size else 0.0
+    return float(busy.max()) / mean if mean else None
 
 
 def latencies(manifests: list[dict[str, Any]]) -> tuple[float | None, float | None]:

@@ -14,6 +14,7 @@ from geoflux.balance.policy import Orders
 from geoflux.balance.tuning import Tuning
 from geoflux.engine.addressing import Addresses
 from geoflux.engine.intake import EventColumns, Intake
+from geoflux.engine.rooted import Sampling
 from geoflux.engine.snapshots import View
 from geoflux.guard.rounds import Rounds
 from geoflux.operators.clock import Clock
@@ -59,11 +60,14 @@ class EpochTask:
     """Segments of retained events that expired with the last epoch, and their cells."""
     rounds: Rounds | None = None
     """By which a slot that is asked dates its queries for Guard; ``None``: there is none."""
+    sampling: Sampling | None = None
+    """Which rows are followed; ``None``: none."""
 
     @property
     def read_columns(self) -> frozenset[str]:
         """What to read of the events."""
-        return self.columns.needed | self.wanted
+        marks = self.sampling.columns if self.sampling else frozenset()
+        return self.columns.needed | self.wanted | marks
 
     @property
     def needs_id(self) -> bool:
@@ -96,6 +100,10 @@ class RouteReport:
     quarantine_files: tuple[str, ...]
     received_files: tuple[str, ...]
     seconds: float
+    roots: tuple[list[int], ...] = ()
+    """Inputs that are followed: root, id of its first record, position."""
+    acks: tuple[list[int], ...] = ()
+    """Followed rows that are done with: root and acknowledgement."""
 
     def to_bytes(self) -> bytes:
         """For the trip through the exchange."""
@@ -105,7 +113,7 @@ class RouteReport:
     def from_bytes(cls, data: bytes) -> RouteReport:
         """What :meth:`to_bytes` wrote."""
         values = json.loads(data)
-        for name in ("quarantine_files", "received_files"):
+        for name in ("quarantine_files", "received_files", "roots", "acks"):
             values[name] = tuple(values[name])
         values["slices"] = tuple(tuple(piece) for piece in values["slices"])
         values["times"] = values["times"] and tuple(values["times"])
@@ -157,6 +165,8 @@ class SlotReport:
     may be long, and only Guard reads it."""
     sense_seconds: float = 0.0
     """Of those for statistics, what the sensor took."""
+    services: list[float] = field(default_factory=list)
+    """What its services took: ``scale.services.ServiceSums``, a partition's events as a batch."""
 
     @property
     def files(self) -> tuple[str, ...]:

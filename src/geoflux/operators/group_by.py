@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from geoflux.errors import ConfigError
 from geoflux.operators import history_kernels as kernels
-from geoflux.operators.keyed import ID, TIME, Operator
+from geoflux.operators.keyed import ID, ROW, TIME, Operator
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -85,7 +85,9 @@ class WindowedGroupBy(Operator[Histories]):
     @property
     def output(self) -> pa.Schema:
         """Per row its id, its group and the statistic."""
-        return pa.schema([("id", pa.string()), ("key", pa.string()), ("value", pa.float64())])
+        return pa.schema(
+            [("id", pa.string()), ("key", pa.string()), ("value", pa.float64()), (ROW, pa.int64())]
+        )
 
     def empty(self) -> Histories:
         """No group at all."""
@@ -102,7 +104,7 @@ class WindowedGroupBy(Operator[Histories]):
         found[order] = self._values(joined.values, starts[fresh], ends[fresh])
         results = pa.table(
             [pc.cast(rows.column(ID), pa.string()), _texts(rows.column(self.key)),
-             pa.array(found)],
+             pa.array(found), pa.array(np.arange(len(rows)))],
             schema=self.output,
         )  # fmt: skip
         return _cut(joined, kept), results

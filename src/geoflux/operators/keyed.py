@@ -17,6 +17,9 @@ S = TypeVar("S")
 ID, TIME = "@id", "@time"
 """Columns that the engine adds to what an operator asks for: the id of a row, and its time in
 microseconds since 1970."""
+ROW = "@row"
+"""The int64 column of results that says which row of those given each comes from, counted from 0;
+null: from none of them. The engine drops it."""
 STREAM = "@stream"
 """The text column of results that says to which of several streams each row goes."""
 
@@ -55,7 +58,9 @@ class Operator(ABC, Generic[S]):
         """Take rows in; returns the state from now on, and results.
 
         ``rows`` has the key and :attr:`columns` by their names, and ``@id`` and ``@time``. The
-        state that was given may be changed or kept: the engine does not use it again.
+        state that was given may be changed or kept: the engine does not use it again. With a column
+        ``@row`` in :attr:`output`, results say which row they come from; that is how the time is
+        measured that an input takes through several operators.
         """
 
     @abstractmethod

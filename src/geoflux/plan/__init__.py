@@ -3,17 +3,26 @@
 from collections.abc import Mapping
 from typing import Any
 
-from geoflux.plan.changes import Change, Merge, Move, Split, change_from_dict, change_to_dict
+from geoflux.plan.changes import (
+    Change,
+    Merge,
+    Move,
+    Resize,
+    Split,
+    change_from_dict,
+    change_to_dict,
+)
 from geoflux.plan.grid_plan import GridPlan
 from geoflux.plan.hash_plan import HashPlan, MiniPartition
 from geoflux.plan.hashing import stable_hash
 from geoflux.plan.plan import Overlaps, Partition, Plan
 from geoflux.plan.replicated import ReplicatedPlan
+from geoflux.plan.resizing import resized
 
 __all__ = [
     "Change", "GridPlan", "HashPlan", "Merge", "MiniPartition", "Move", "Overlaps", "Partition",
-    "Plan", "ReplicatedPlan", "Split", "change_from_dict", "change_to_dict", "plan_from_dict",
-    "stable_hash",
+    "Plan", "ReplicatedPlan", "Resize", "Split", "change_from_dict", "change_to_dict",
+    "plan_from_dict", "resized", "stable_hash",
 ]  # fmt: skip
 
 

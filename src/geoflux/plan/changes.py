@@ -35,12 +35,22 @@ class Merge:
     to: int
 
 
-Change = Move | Split | Merge
+@dataclass(frozen=True)
+class Resize:
+    """Have so many slots from now on. A hash plan deals its partitions out by itself; in a grid,
+    slots that go must own nothing any more and slots that come own nothing yet
+    (:func:`geoflux.plan.resizing.resized` has the changes before and after)."""
 
-_KINDS: dict[str, type[Move] | type[Split] | type[Merge]] = {
+    slots: int
+
+
+Change = Move | Split | Merge | Resize
+
+_KINDS: dict[str, type[Move] | type[Split] | type[Merge] | type[Resize]] = {
     "move": Move,
     "split": Split,
     "merge": Merge,
+    "resize": Resize,
 }
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from geoflux.errors import IntegrityError
-from geoflux.plan.changes import Change, Merge, Move, Split
+from geoflux.plan.changes import Change, Merge, Move, Resize, Split
 from geoflux.plan.plan import Overlaps, Partition
 from geoflux.spatial.grid import CellRanges
 from geoflux.spatial.space import IntArray
@@ -129,7 +129,27 @@ class GridPlan:
             return self._replaced((old,), new, retire=False)
         if isinstance(change, Split):
             return self._split(change)
+        if isinstance(change, Resize):
+            return self._resized(change.slots)
         return self._merge(change)
+
+    @property
+    def most_slots(self) -> int:
+        """As many slots can own something: one per cell."""
+        return self.columns * self.rows
+
+    def _resized(self, slots: int) -> GridPlan:
+        if not 1 <= slots <= self.most_slots:
+            raise ValueError(
+                f"{slots} slots for {self.columns} x {self.rows} cells: expected 1 slot or more, "
+                "and at most one per cell"
+            )
+        left = sorted({p.slot for p in self.partitions if p.slot >= slots})
+        if left:
+            raise ValueError(
+                f"a plan of {slots} slots: slot {left[0]} still owns partitions; move them first"
+            )
+        return replace(self, slots=slots, version=self.version + 1)
 
     def _split(self, change: Split) -> GridPlan:
         old = self.partition(change.partition)

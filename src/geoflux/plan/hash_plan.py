@@ -4,13 +4,14 @@ A key's partition is fixed for ever by a stable hash; what changes is who owns t
 are many more partitions than slots, so that load moves in small portions.
 
 Invariant: every key lies in exactly one partition, and a partition has exactly one owner, after any
-sequence of moves.
+sequence of moves and resizes.
 
 Source: Flux 5.1 (mini-partitions), 5.4 (64 per site).
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from geoflux.errors import IntegrityError
-from geoflux.plan.changes import Change, Move
+from geoflux.plan.changes import Change, Move, Resize
 from geoflux.plan.hashing import stable_hash
 from geoflux.spatial.space import IntArray
 
@@ -78,12 +79,34 @@ class HashPlan:
 
     def apply(self, change: Change) -> HashPlan:
         """The next plan. Mini-partitions are small already: they move, and never split or merge."""
+        if isinstance(change, Resize):
+            return self._resized(change.slots)
         if not isinstance(change, Move):
             raise ValueError(f"{change}: the partitions of a hash plan can only move")
         old = self.partition(change.partition)
         new = replace(old, slot=change.to, previous_slot=old.slot)
         partitions = (*self.partitions[: old.id], new, *self.partitions[old.id + 1 :])
         return replace(self, partitions=partitions, version=self.version + 1)
+
+    @property
+    def most_slots(self) -> int:
+        """As many slots can own something."""
+        return len(self.partitions)
+
+    def _resized(self, slots: int) -> HashPlan:
+        """With another number of slots: those that go give their partitions to whoever has fewest,
+        those that come take an equal share from whoever has most; nothing else moves."""
+        if not 1 <= slots <= self.most_slots:
+            raise ValueError(
+                f"{slots} slots for {self.most_slots} partitions, which stay as many for ever: "
+                "expected 1 slot or more, and a partition for each; begin with more of them"
+            )
+        owners = _dealt(self.owners, self.slots, slots)
+        partitions = tuple(
+            p if p.slot == slot else replace(p, slot=slot, previous_slot=p.slot)
+            for p, slot in zip(self.partitions, owners.tolist(), strict=True)
+        )
+        return HashPlan(slots, partitions, self.version + 1)
 
     def _check_slot(self, slot: int) -> None:
         if not 0 <= slot < self.slots:
@@ -104,3 +127,34 @@ class HashPlan:
         given = {k: v for k, v in values.items() if k != "kind"}
         given["partitions"] = tuple(MiniPartition(**p) for p in given["partitions"])
         return cls(**given)
+
+
+def _dealt(owners: IntArray, before: int, slots: int) -> IntArray:
+    """Who owns each partition when ``before`` slots have become ``slots``, with the fewest moves.
+
+    >>> _dealt(np.array([0, 1, 0, 1, 0, 1], np.int32), 2, 3).tolist()
+    [0, 1, 0, 1, 2, 2]
+    >>> _dealt(np.array([0, 1, 0, 1, 2, 2], np.int32), 3, 2).tolist()
+    [0, 1, 0, 1, 0, 1]
+    """
+    after = owners.copy()
+    if slots <= before:
+        counts = np.bincount(owners, minlength=slots)[:slots]
+        emptiest = [(count, slot) for slot, count in enumerate(counts.tolist())]
+        heapq.heapify(emptiest)
+        for place in np.flatnonzero(owners >= slots):
+            count, slot = emptiest[0]
+            after[place] = slot
+            heapq.heapreplace(emptiest, (count + 1, slot))
+        return after
+    owned = [np.flatnonzero(owners == slot).tolist() for slot in range(before)]
+    fullest = [(-len(mine), slot) for slot, mine in enumerate(owned)]
+    heapq.heapify(fullest)
+    emptiest = [(0, slot) for slot in range(before, slots)]
+    share = -(-len(owners) // slots)
+    while -fullest[0][0] - emptiest[0][0] >= 2 and emptiest[0][0] < share:
+        (most, donor), (count, slot) = fullest[0], emptiest[0]
+        after[owned[donor].pop()] = slot
+        heapq.heapreplace(fullest, (most + 1, donor))
+        heapq.heapreplace(emptiest, (count + 1, slot))
+    return after

@@ -15,7 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -31,17 +33,40 @@ def record_ids(seed: int, stream: int, first: int, count: int) -> Ids:
     >>> record_ids(7, 0, 2, 1)[0] == record_ids(7, 0, 0, 3)[2]
     np.True_
     """
-    base = np.array([seed, stream], np.uint64)
-    start = _mixed(_mixed(base[:1]) ^ _mixed(base[1:] + _GOLDEN))
     counted = np.arange(first, first + count, dtype=np.uint64)
-    ids = _mixed(start + (counted + np.uint64(1)) * _GOLDEN)
-    ids[ids == 0] = _GOLDEN
-    return ids
+    return _never_zero(_mixed(_start(seed, stream) + (counted + np.uint64(1)) * _GOLDEN))
 
 
 def sampled(ids: Ids, one_in: int) -> npt.NDArray[np.bool_]:
     """Which inputs are followed: one in so many, the same ones on every replay."""
     return _mixed(ids) % np.uint64(one_in) == 0
+
+
+def followed(
+    seed: int, stream: int, positions: npt.NDArray[np.int64], one_in: int
+) -> tuple[npt.NDArray[np.int64], Ids]:
+    """Which inputs at some positions are followed, and their ids: what :func:`record_ids` and
+    :func:`sampled` say of them, without an array in between.
+
+    >>> places, ids = followed(7, 0, np.arange(10, 20), 4)
+    >>> (record_ids(7, 0, 10, 10)[places] == ids).all()
+    np.True_
+    """
+    places, ids = _followed(_start(seed, stream)[0], positions, np.uint64(one_in))
+    return places, ids
+
+
+def derived_ids(parents: Ids, ordinals: npt.NDArray[np.int64]) -> Ids:
+    """Ids of records that came out of others: the parents' ids, and which of its results each is.
+    So they are the same however the rows were cut into batches, and in every replay."""
+    return _never_zero(_mixed(parents + (ordinals.astype(np.uint64) + np.uint64(1)) * _GOLDEN))
+
+
+def copies(records: Ids, reader: int) -> Ids:
+    """Ids of the copies of records that one reader of their stream gets: two readers acknowledge
+    two copies."""
+    mark = _mixed(np.array([reader], np.uint64) + _GOLDEN)
+    return _never_zero(_mixed(records ^ mark))
 
 
 def acknowledgements(ids: Ids, parents: npt.NDArray[np.int64], derived: Ids) -> Ids:
@@ -149,6 +174,39 @@ class Trees:
     def from_columns(cls, columns: Mapping[str, npt.NDArray[np.generic]]) -> Trees:
         """What :meth:`to_columns` gave."""
         return cls(**columns)  # type: ignore[arg-type]
+
+
+def _start(seed: int, stream: int) -> Ids:
+    base = np.array([seed, stream], np.uint64)
+    return _mixed(_mixed(base[:1]) ^ _mixed(base[1:] + _GOLDEN))
+
+
+def _never_zero(ids: Ids) -> Ids:
+    ids[ids == 0] = _GOLDEN
+    return ids
+
+
+@numba.njit(cache=True)
+def _finalised(x: np.uint64) -> np.uint64:
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@numba.njit(cache=True)
+def _followed(start: np.uint64, positions: Any, one_in: np.uint64) -> Any:
+    places = np.empty(positions.size, np.int64)
+    ids = np.empty(positions.size, np.uint64)
+    found = 0
+    for i in range(positions.size):
+        golden = np.uint64(0x9E3779B97F4A7C15)
+        own = _finalised(start + (np.uint64(positions[i]) + np.uint64(1)) * golden)
+        if own == 0:
+            own = golden
+        if _finalised(own) % one_in == 0:
+            places[found], ids[found] = i, own
+            found += 1
+    return places[:found].copy(), ids[:found].copy()
 
 
 def _mixed(x: Ids) -> Ids:
