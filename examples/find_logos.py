@@ -106,7 +106,7 @@ def windows(seen: Sequence[dict[str, Any]]) -> None:
 def drawn(path: Path, files: Sequence[Path], seen: Sequence[dict[str, Any]]) -> None:
     """Some frames with what was found in them."""
     frames = pa.concat_tables([pq.read_table(file) for file in files])
-    chosen = frames.take(pa.array(range(0, len(frames), max(1, len(frames) // 8)))).to_pylist()[:8]
+    chosen = frames.take(pa.array(range(0, len(frames), len(frames) // 8 + 1))).to_pylist()
     pictures = [
         with_sightings(frame["image"], [row for row in seen if row["id"] == frame["id"]])
         for frame in chosen

@@ -11,6 +11,7 @@ from logos.badges import SIDE, Image
 from logos.opencv import cv2
 
 _GREEN, _BLACK = (60, 255, 60), (0, 0, 0)
+_FONT = cv2.FONT_HERSHEY_SIMPLEX
 
 
 def with_sightings(jpeg: bytes, sightings: Iterable[Mapping[str, Any]]) -> Image:
@@ -18,13 +19,14 @@ def with_sightings(jpeg: bytes, sightings: Iterable[Mapping[str, Any]]) -> Image
     picture = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
     for seen in sightings:
         middle, size = (round(seen["x"]), round(seen["y"])), round(seen["scale"] * SIDE / 2)
+        cv2.circle(picture, middle, size + 2, _BLACK, 3)
+        cv2.circle(picture, middle, size + 2, _GREEN, 2)
         text = f"{seen['logo']} ({seen['agreeing']})"
-        place = (max(2, middle[0] - 40), min(picture.shape[0] - 4, middle[1] + size + 12))
-        for colour, width in ((_BLACK, 2), (_GREEN, 1)):
-            cv2.circle(picture, middle, size + 2, colour, width + 1)
-            cv2.putText(
-                picture, text, place, cv2.FONT_HERSHEY_SIMPLEX, 0.4, colour, width, cv2.LINE_AA
-            )
+        (width, height), _ = cv2.getTextSize(text, _FONT, 0.4, 1)
+        x = min(max(0, middle[0] - width // 2), picture.shape[1] - width)
+        y = min(picture.shape[0] - 2, middle[1] + size + height + 5)
+        cv2.rectangle(picture, (x - 2, y - height - 2), (x + width + 2, y + 2), _BLACK, -1)
+        cv2.putText(picture, text, (x, y), _FONT, 0.4, _GREEN, 1, cv2.LINE_AA)
     return picture
 
 

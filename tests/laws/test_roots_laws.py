@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from rooted_by_hand import SEED, STREAMS, Inputs, Spreading
 from test_keyed_laws import Resizing, Restless
 from test_window_laws import WORLD, Run
 from watched_run import table_of
@@ -35,6 +34,7 @@ from geoflux.plan import GridPlan, HashPlan
 from geoflux.scale.acks import Trees, copies, record_ids, sampled
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.store import Store
+from rooted_by_hand import SEED, STREAMS, Inputs, Spreading
 
 
 class Crash(Exception):

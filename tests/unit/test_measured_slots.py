@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from rooted_by_hand import Inputs, Spreading
 from geoflux.engine.inline import run_epoch
 from geoflux.engine.keyed_engine import KeyedEngine, KeyedSetting
 from geoflux.engine.keyed_rows import KeyedIntake
@@ -20,6 +19,7 @@ from geoflux.operators.group_by import WindowedGroupBy
 from geoflux.plan import HashPlan
 from geoflux.scale.services import ServiceSums
 from geoflux.state.store import Store
+from rooted_by_hand import Inputs, Spreading
 
 
 @pytest.mark.parametrize(("scv", "fixed"), [(0.0, 0.0), (1.0, 0.0), (1.0, 0.02), (3.0, 0.01)])
