@@ -101,7 +101,7 @@ def test_the_operator_tutorial(tmp_path: Path) -> None:
 @pytest.mark.timeout(200)
 def test_the_logos_tutorial(tmp_path: Path) -> None:
     lines = _lines(tmp_path, "find_logos.py", "--frames", "10", "--picture", "found.png")
-    assert lines[0] == "40 frames of 4 cameras, 16 logos, planted 80 times"
+    assert lines[0] == "40 frames of 4 cameras, 16 logos, planted 50 times"
     assert lines[1].startswith("extractor     40 rows in,    40 out")
     told = next(line for line in lines if line.startswith("found "))
     precision, recall = (
