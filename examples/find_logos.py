@@ -75,6 +75,7 @@ def watched(folder: Path, out: Path) -> list[dict[str, Any]]:
         {
             "source": {"kind": "files", "path": str(folder / "frames")},
             "engine": {"slots": 2, "epoch_events": 40},
+            "flux": {"partitions": 8},
         }
     )
     summary = geoflux.run_topology(topology, config, out)

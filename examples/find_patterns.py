@@ -74,6 +74,7 @@ def run(folder: Path, out: Path) -> None:
         {
             "source": {"kind": "files", "path": str(folder), "id": "@position"},
             "engine": {"slots": 2, "epoch_events": 20_000},
+            "flux": {"partitions": 8},
         }
     )
     summary = geoflux.run_topology(topology, config, out)

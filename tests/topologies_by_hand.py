@@ -20,6 +20,7 @@ from geoflux.engine.file_log import FileLog
 from geoflux.engine.inline import run_epoch
 from geoflux.engine.stream_events import StreamEvents
 from geoflux.state.epoch_log import EpochLog
+from geoflux.state.keys import store_of
 from geoflux.state.store import Store
 from geoflux.topology import Ingest, Node, Topology
 from geoflux.topology.draining import Draining, Progress
@@ -209,7 +210,7 @@ def found(out: Path, name: str) -> tuple[Counter[tuple[str, Row]], list[tuple[st
     each row was."""
     rows: Counter[tuple[str, Row]] = Counter()
     numbers: list[tuple[str, int]] = []
-    for manifest in EpochLog(Store(str(out / name))).manifests():
+    for manifest in EpochLog(store_of(out / name)).manifests():
         for stream, files in manifest["streams"].items():
             for file, count in files:
                 some = pq.read_table(out / name / file).to_pylist()

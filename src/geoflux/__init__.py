@@ -46,12 +46,12 @@ if TYPE_CHECKING:
     from geoflux.operators.group_by import WindowedGroupBy
     from geoflux.operators.keyed import Operator
     from geoflux.topology import Ingest, Node, Queries, Topology
-    from geoflux.topology_api import run_topology, verify_topology
+    from geoflux.topology_api import load_topology, run_topology, verify_topology
 
 __version__ = "0.1.0"
 __all__ = [
     "Config", "GeofluxError", "Ingest", "Node", "Operator", "Queries", "Snapshots", "Topology",
-    "WindowedGroupBy", "run", "run_operator", "run_topology", "snapshot", "verify",
+    "WindowedGroupBy", "load_topology", "run", "run_operator", "run_topology", "snapshot", "verify",
     "verify_operator", "verify_topology",
 ]  # fmt: skip
 
@@ -65,6 +65,7 @@ _HOMES = {
     "Snapshots": "geoflux.engine.snapshot_reader",
     "Topology": "geoflux.topology",
     "WindowedGroupBy": "geoflux.operators.group_by",
+    "load_topology": "geoflux.topology_api",
     "run": "geoflux.api",
     "run_operator": "geoflux.cli.operator_run",
     "run_topology": "geoflux.topology_api",

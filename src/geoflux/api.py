@@ -44,7 +44,7 @@ from geoflux.errors import ConfigError, StateError
 from geoflux.operators.queries import boxes_as_parts
 from geoflux.plan import GridPlan, ReplicatedPlan
 from geoflux.settings import seconds
-from geoflux.state.keys import RUN, store_for, store_of
+from geoflux.state.keys import RUN, TOPOLOGY, store_for, store_of
 from geoflux.state.store import Store
 from geoflux.workload import Scenario, SimulatedControl, Simulator
 
@@ -135,6 +135,12 @@ def snapshot(out: str | Path, query: Mapping[str, Any]) -> Answer:
 def config_of(out: str | Path) -> Config:
     """The settings that a run was started with."""
     store = Store(str(out))
+    if not store.exists(RUN) and store.exists(TOPOLOGY):
+        names = [table["name"] for table in store.read_json(TOPOLOGY)["operators"]]
+        raise StateError(
+            f"{out} holds an application; name the directory of one of its operators: "
+            f"{', '.join(f'{out}/{name}' for name in names)}"
+        )
     if not store.exists(RUN):
         raise StateError(f"{out} holds no run; give the directory that geoflux run wrote")
     return Config.restored(store.read_json(RUN)["config"])

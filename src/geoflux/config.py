@@ -34,6 +34,9 @@ from geoflux.sections import (
 )
 from geoflux.settings import build, seconds
 
+OPERATOR = "operator"
+"""The tables of a file that describes an application; they are no settings."""
+
 
 @dataclass(frozen=True)
 class Config:
@@ -83,19 +86,22 @@ class Config:
         environment: Mapping[str, str] | None = None,
     ) -> Config:
         """TOML file, then ``GEOFLUX_SECTION_NAME`` variables, then flags (``section.name``)."""
-        values: dict[str, Any] = {}
-        if path is not None:
-            try:
-                values = tomllib.loads(path.read_text(encoding="utf-8"))
-            except FileNotFoundError:
-                raise ConfigError(
-                    f"there is no settings file {path}; give the path of a TOML file"
-                ) from None
-            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-                raise ConfigError(f"{path} is not a TOML file: {error}") from None
-            except OSError as error:
-                raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
-            _resolve_paths(values, path.parent)
+        values = {} if path is None else read_tables(path)
+        if OPERATOR in values:
+            raise ConfigError(
+                f"{path} describes an application; run it with geoflux run, or from Python with "
+                "geoflux.run_topology(*geoflux.load_topology(path), out)"
+            )
+        return cls.loaded(values, flags, environment)
+
+    @classmethod
+    def loaded(
+        cls,
+        values: dict[str, Any],
+        flags: Mapping[str, Any] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> Config:
+        """The tables of a file, then variables, then flags."""
         problems: list[str] = []
         _overlay_environment(values, os.environ if environment is None else environment, problems)
         for name, value in (flags or {}).items():
@@ -112,6 +118,25 @@ class Config:
         if problems:
             raise ConfigError.of(problems)
         return config
+
+
+def read_tables(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file, with paths as seen from here."""
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(
+            f"there is no settings file {path}; give the path of a TOML file"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not a TOML file: {error}") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+    operators = values.get(OPERATOR)
+    for tables in (values, *(operators if isinstance(operators, list) else ())):
+        if isinstance(tables, dict):
+            _resolve_paths(tables, path.parent)
+    return values
 
 
 def _table(values: dict[str, Any], section: str) -> dict[str, Any]:

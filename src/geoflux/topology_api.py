@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from geoflux import api, keyed_api
-from geoflux.config import Config
+from geoflux.config import OPERATOR, Config, read_tables
 from geoflux.engine.epochs import Manifest
 from geoflux.engine.keyed_task import Emulated
 from geoflux.engine.stream_check import StreamCheck, check_streams_of
@@ -29,14 +29,14 @@ from geoflux.engine.stream_events import StreamEvents
 from geoflux.engine.verify import Verification
 from geoflux.errors import StateError
 from geoflux.operators.keyed import Operator
-from geoflux.state.keys import RUN, store_of
+from geoflux.state.keys import RUN, TOPOLOGY, store_of
 from geoflux.state.store import Store
 from geoflux.topology import Topology
 from geoflux.topology.checks import check
 from geoflux.topology.draining import Draining, Progress
 from geoflux.topology.settings import configs_of
-from geoflux.topology.written import folders_of, restored
-from geoflux.topology_parts import TOPOLOGY, Part, opened, operator_of
+from geoflux.topology.written import folders_of, restored, topology_of
+from geoflux.topology_parts import Part, opened, operator_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,6 +56,17 @@ class TopologySummary:
     def as_dict(self) -> dict[str, Any]:
         """Plain values."""
         return {"seconds": self.seconds, "operators": {**self.operators}}
+
+
+def load_topology(path: Path, flags: Mapping[str, Any] | None = None) -> tuple[Topology, Config]:
+    """The application that a TOML file describes with tables ``[[operator]]``, and the settings
+    for all of it; ``flags`` (``section.name``) win over the file."""
+    values = read_tables(path)
+    topology = topology_of(values.pop(OPERATOR, []), path.parent)
+    check(topology)
+    config = Config.loaded(values, flags)
+    configs_of(topology, config)
+    return topology, config
 
 
 def run_topology(

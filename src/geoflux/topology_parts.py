@@ -19,13 +19,11 @@ from geoflux.engine.summary import summarised
 from geoflux.errors import ConfigError, StateError
 from geoflux.operators.keyed import ID, Operator
 from geoflux.operators.pass_on import PassOn
-from geoflux.state.keys import RUN, store_for
+from geoflux.state.keys import RUN, TOPOLOGY, store_for
 from geoflux.state.store import Store
 from geoflux.topology import Ingest, Node, Topology
 from geoflux.topology.columns import read_columns, with_ids
 from geoflux.topology.written import noted
-
-TOPOLOGY = "topology.json"
 
 
 @dataclass(frozen=True)

@@ -81,13 +81,13 @@ def test_what_cannot_run_is_said_before_anything_starts(
         run_topology(Topology((slots,)), config, tmp_path / "out", spark=spark)
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_killed_and_started_again(tmp_path: Path) -> None:
-    points = [("after", "ingest", 1), ("before", "rounds", 3), ("after", "rounds", 5)]
+    points = [("before", "rounds", 2), ("after", "rounds", 4)]
     for point, operator, epoch in [*points, ("never", "", 0)]:
         done = subprocess.run(
             [sys.executable, SCRIPT, point, operator, str(epoch), str(tmp_path)],
-            capture_output=True, text=True, timeout=180,
+            capture_output=True, text=True, timeout=400,
         )  # fmt: skip
         assert done.returncode == (0 if point == "never" else -9), done.stderr[-2000:]
         assert (f"killed {point} {operator}" in done.stdout) == (point != "never")

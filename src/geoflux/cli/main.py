@@ -63,12 +63,18 @@ def run(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Match a stream against standing queries until it is drained, over, or interrupted."""
+    """Match a stream against standing queries until it is drained, over, or interrupted; or run
+    an application, where the file describes one with tables [[operator]]."""
+    from geoflux.cli.topology_run import describes_topology, run_file
+
     flags = _flags(settings or [])
     if duration:
         flags["run.duration"] = duration
     if balance:
         flags["engine.balance"] = balance
+    if config is not None and describes_topology(config):
+        run_file(config, flags, out, as_json)
+        return
     _run(Config.load(config, flags), out, as_json)
 
 
@@ -102,10 +108,14 @@ def verify(
     directory: Annotated[Path, typer.Argument(help="The directory of a run.")],
     as_json: Json = False,
 ) -> None:
-    """Recompute a run's matches by brute force and report what is missing, doubled or wrong."""
+    """Recompute a run's matches by brute force and report what is missing, doubled or wrong; of an
+    application everything that every operator gave, and every stream."""
     from geoflux import api
     from geoflux.cli.display import print_verification, progress_bar
+    from geoflux.cli.topology_run import holds_topology, verify_directory
 
+    if holds_topology(directory):
+        raise typer.Exit(0 if verify_directory(directory, as_json) else 1)
     console = Console(stderr=as_json)
     with progress_bar(console, "comparing every event with every query") as progress:
         found = api.verify(directory, progress)

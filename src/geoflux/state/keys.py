@@ -17,6 +17,7 @@ from geoflux.state.seal import KEY_BYTES, Seal
 from geoflux.state.store import Store
 
 RUN = "run.json"
+TOPOLOGY = "topology.json"
 VARIABLE = "GEOFLUX_SECURITY_KEY_FILE"
 
 

@@ -1,0 +1,110 @@
+"""``geoflux run`` and ``geoflux verify`` for applications."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from geoflux.cli.topology_display import TopologyDisplay, print_topology_summary
+from geoflux.cli.topology_report import write_topology_report
+from geoflux.config import OPERATOR, read_tables
+from geoflux.state.keys import TOPOLOGY
+from geoflux.state.store import Store
+from geoflux.topology.settings import configs_of
+from geoflux.topology_api import (
+    TopologyVerification,
+    load_topology,
+    run_topology,
+    verify_topology,
+)
+
+
+def describes_topology(path: Path | None) -> bool:
+    """Whether a file has tables ``[[operator]]``."""
+    return path is not None and OPERATOR in read_tables(path)
+
+
+def holds_topology(directory: Path) -> bool:
+    """Whether a directory is of an application."""
+    return Store(str(directory)).exists(TOPOLOGY)
+
+
+def run_file(path: Path, flags: Mapping[str, Any], out: Path, as_json: bool) -> None:
+    """Run the application that a file describes, and show how it goes and what it came to."""
+    topology, config = load_topology(path, flags)
+    console = Console(stderr=as_json)
+    with TopologyDisplay(console, topology, config, out) as display:
+
+        def started(application: Any, draining: Any) -> None:
+            def interrupt(*_: Any) -> None:
+                display.say("stopping after these epochs; interrupt again to abandon them")
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+                application.stop()
+
+            signal.signal(signal.SIGINT, interrupt)
+            signal.signal(signal.SIGTERM, interrupt)
+            display.watch(draining.waiting)
+
+        summary = run_topology(topology, config, out, on_epoch=display.epoch, on_start=started)
+    report = write_topology_report(topology, configs_of(topology, config), out, summary.operators)
+    print_topology_summary(console, summary.operators, out, report)
+    if as_json:
+        print(json.dumps(summary.as_dict()))
+
+
+def verify_directory(directory: Path, as_json: bool) -> bool:
+    """Check an application, operator by operator and stream by stream; whether all is right."""
+    console = Console(stderr=as_json)
+    with console.status("") as status:
+        found = verify_topology(
+            directory, progress=lambda name: status.update(f"recomputing {name}")
+        )
+    print_topology_verification(console, found)
+    if as_json:
+        print(json.dumps(found.as_dict()))
+    return found.is_clean
+
+
+def print_topology_verification(console: Console, found: TopologyVerification) -> None:
+    """The verdict: a line per operator, and what went wrong on streams."""
+    table = Table(title="verification", title_justify="left")
+    table.add_column("operator")
+    for name in ("rows", "results", "missing", "unexpected"):
+        table.add_column(name, justify="right")
+    for name in ("read of streams", "waiting", "lost", "doubled", "unknown"):
+        table.add_column(name, justify="right")
+    for name, one in found.operators.items():
+        told = _told(one)
+        stream = found.streams.get(name)
+        rest = (
+            [f"{stream.read:,}", f"{stream.waiting:,}",
+             *(_bad(n) for n in (stream.lost, stream.doubled, stream.unknown))]
+            if stream is not None else ["-"] * 5
+        )  # fmt: skip
+        table.add_row(
+            f"[bold]{name}", f"{told[0]:,}", f"{told[1]:,}", _bad(told[2]), _bad(told[3]), *rest
+        )
+    console.print(table)
+    console.print(
+        "[green]every result is right, and every row came over once[/]"
+        if found.is_clean
+        else "[red]the application is wrong[/]"
+    )
+
+
+def _told(found: Any) -> tuple[int, int, int, int]:
+    """Rows, results, missing and unexpected ones, of either kind of operator."""
+    if hasattr(found, "unexpected"):
+        return found.rows, found.results, found.missing, found.unexpected
+    wrong = found.duplicate + found.extra + found.wrong_windows
+    return found.events, found.matches, found.missing, wrong
+
+
+def _bad(number: int) -> str:
+    return f"[red]{number:,}[/]" if number else "0"
