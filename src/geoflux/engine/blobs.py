@@ -42,10 +42,11 @@ def pack(events: Events, start: int, stop: int, runs: Sequence[Run]) -> bytes:
 
 
 def pack_rows(
-    batch: pa.RecordBatch, runs: Sequence[Run], more: Mapping[str, str] | None = None
+    batch: pa.RecordBatch, runs: Sequence[Run], more: Mapping[bytes, bytes] | None = None
 ) -> bytes:
     """Rows that are in the order of the runs, and ``more`` to know about them."""
-    about = {"runs": json.dumps([[run.partition, run.rows] for run in runs]), **(more or {})}
+    about = {b"runs": json.dumps([[run.partition, run.rows] for run in runs]).encode()}
+    about |= more or {}
     sink = pa.BufferOutputStream()
     schema = batch.schema.with_metadata(about)
     with pa.ipc.new_stream(sink, schema) as writer:
@@ -60,11 +61,16 @@ def unpack(blob: pa.Buffer | bytes) -> tuple[pa.RecordBatch, list[Run]]:
     return reader.read_next_batch(), [Run(partition, rows) for partition, rows in runs]
 
 
-def by_partition(blobs: Sequence[Any]) -> dict[int, list[pa.RecordBatch]]:
-    """The rows of several blobs, in their order, by partition."""
+def by_partition(
+    blobs: Sequence[Any], contents: list[tuple[Mapping[bytes, bytes], list[Run]]] | None = None
+) -> dict[int, list[pa.RecordBatch]]:
+    """The rows of several blobs, in their order, by partition; ``contents`` gets what every blob
+    tells of itself, and its runs."""
     pieces: dict[int, list[pa.RecordBatch]] = {}
     for blob in blobs:
         batch, runs = unpack(blob)
+        if contents is not None:
+            contents.append((batch.schema.metadata, runs))
         first = 0
         for run in runs:
             pieces.setdefault(run.partition, []).append(batch.slice(first, run.rows))

@@ -274,7 +274,7 @@ class Engine(Epochs):
         manifest["expired_segments"] = self._expired
         manifest["decide_seconds"] = decided
         if self._setting.sampling is not None:
-            manifest |= told((list(r.roots) for r in routes), (list(r.acks) for r in routes))
+            manifest |= told((r.roots for r in routes), (r.acks for r in routes))
         manifest |= about or {}
         manifest["committed"] = self._setting.clock()
         self._log.commit(epoch, manifest)

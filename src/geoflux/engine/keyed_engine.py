@@ -161,7 +161,7 @@ class KeyedEngine(Epochs):
         }  # fmt: skip
         if self._setting.sampling is not None:
             acks = [*(r.acks for r in routes), *(s.acks for s in slots)]
-            manifest |= told((list(r.roots) for r in routes), map(list, acks))
+            manifest |= told((r.roots for r in routes), acks)
         manifest["committed"] = self._setting.clock()
         self._log.commit(epoch, manifest)
         self.last = epoch

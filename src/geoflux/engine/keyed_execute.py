@@ -19,11 +19,11 @@ from geoflux.balance.residency import in_turn, spilled_now
 from geoflux.balance.skew_buffer import SkewBuffer
 from geoflux.engine.blobs import by_partition
 from geoflux.engine.keyed_roots import Tracer
-from geoflux.engine.keyed_rows import read_marks, read_rows, together, write_rows
+from geoflux.engine.keyed_rows import read_followed, read_rows, together, write_rows
 from geoflux.engine.keyed_states import dropped, put_back, saved, taken
 from geoflux.engine.keyed_streams import split
 from geoflux.engine.keyed_task import KeyedReport, KeyedTask
-from geoflux.engine.rooted import Marks, joined_marks, marks_by_partition
+from geoflux.engine.rooted import Placed, as_text, placed
 from geoflux.engine.route import Parcel, received
 from geoflux.engine.staging import staged_name
 from geoflux.engine.task import RouteReport
@@ -32,7 +32,6 @@ from geoflux.scale.services import ServiceSums
 from geoflux.state.refs import Ref
 from geoflux.state.segments import unique_name
 
-_NONE = Marks()
 _CHUNK = 4096
 """Rows between two looks at the clock."""
 
@@ -54,9 +53,9 @@ class _Slot:
         mine = [p.id for p in task.plan.partitions if p.slot == slot]
         self._sizes = {p: task.sizes.get(p, 0) for p in mine}
         self._waiting = self._inputs(mine, blobs)
-        self._marks = self._marked(mine, blobs) if task.sampling is not None else {}
-        self._marks_left: dict[int, Marks] = {}
         self._tracer = Tracer(task.operator, task.sampling)
+        if task.sampling is not None:
+            self._tracer.followed = self._followed(mine)
         self._bytes_in = sum(map(len, blobs))
         self._per_row = {p: -(-t.nbytes // max(len(t), 1)) for p, t in self._waiting.items()}
         self._left = sum(len(rows) * self._per_row[p] for p, rows in self._waiting.items())
@@ -74,7 +73,8 @@ class _Slot:
             p: [read_rows(self._task.store, ref) for ref in self._task.carried.get(p, ())]
             for p in mine
         }
-        for partition, batches in by_partition(blobs).items():
+        self._contents: list[Any] = []
+        for partition, batches in by_partition(blobs, self._contents).items():
             plain = [batch.replace_schema_metadata(None) for batch in batches]
             pieces[partition] += [pa.Table.from_batches([batch]) for batch in plain]
         known = self._task.carried
@@ -83,16 +83,16 @@ class _Slot:
         )
         return {p: together(parts) for p, parts in pieces.items() if parts}
 
-    def _marked(self, mine: list[int], blobs: list[Any]) -> dict[int, Marks]:
-        """The rows of the inputs that are followed."""
+    def _followed(self, mine: list[int]) -> Placed:
+        """Those of the input that are followed."""
         store, carried = self._task.store, self._task.carried
-        pieces = {
-            p: [(read_marks(store, ref), len(read_rows(store, ref))) for ref in carried.get(p, ())]
-            for p in mine
-        }
-        for partition, some in marks_by_partition(blobs).items():
-            pieces[partition] += some
-        return {p: joined_marks(some) for p, some in pieces.items()}
+        found, before = Placed(), dict[int, int]()
+        for segment in dict.fromkeys(ref.segment for p in mine for ref in carried.get(p, ())):
+            some = read_followed(store, segment)
+            found += some.taken(np.isin(some.partitions, mine))
+        for p in mine if carried else ():
+            before[p] = sum(len(read_rows(store, ref)) for ref in carried.get(p, ()))
+        return found + placed(self._contents, before)
 
     def worked(self) -> KeyedReport:
         """Work through the input as far as time goes, save, and say what was done."""
@@ -105,8 +105,6 @@ class _Slot:
                 size = (len(rows) - done) * self._per_row[partition]
                 self._left -= size
                 self._buffer.insert(partition, rows.slice(done), size)
-                marks = self._marks.get(partition, _NONE)
-                self._marks_left[partition] = marks.between(done, len(rows))
         return self._report(processed, *self._kept())
 
     def _is_over(self) -> bool:
@@ -125,10 +123,11 @@ class _Slot:
         state = taken(task.store, task.operator, partition, refs)
         self._load_seconds += time.perf_counter() - opening
         done, chunk = 0, self._chunk()
+        self._tracer.begin(partition)
         while done < len(rows) and (done == 0 or not self._is_over()):
             some, began = rows.slice(done, chunk), time.perf_counter()
-            marks = self._marks.get(partition, _NONE).between(done, done + len(some))
-            state, results = self._taken_in(partition, state, some, marks)
+            state, results = self._taken_in(partition, state, some)
+            results = self._tracer.took(len(some), results)
             if len(results):
                 self._results.append(results)
             done += len(some)
@@ -154,9 +153,7 @@ class _Slot:
         each = times * ((woken - asleep) / wanted) + (asleep - began) / len(rows)
         self._squares = (self._squares or 0.0) + float(each @ each)
 
-    def _taken_in(
-        self, partition: int, state: Any, rows: pa.Table, marks: Marks
-    ) -> tuple[Any, pa.Table]:
+    def _taken_in(self, partition: int, state: Any, rows: pa.Table) -> tuple[Any, pa.Table]:
         operator = self._task.operator
         where = (
             f"{type(operator).__name__}.process, partition {partition}, epoch {self._task.epoch}"
@@ -170,10 +167,7 @@ class _Slot:
                 f"{where}: the results are {_names(results.schema)}, "
                 f"expected {_names(operator.output)} as output says"
             )
-        try:
-            return state, self._tracer.took(marks, len(rows), results)
-        except OperatorError as error:
-            raise OperatorError(f"{where}: {error}") from error
+        return state, results
 
     def _chunk(self) -> int:
         each = self._task.emulated.seconds_of(self._slot)
@@ -198,7 +192,7 @@ class _Slot:
         name = unique_name("state", f"carry-s{self._slot}")
         rest = {p: self._buffer.peek(p) for p in self._buffer.waiting()}
         if rest:
-            write_rows(task.store, name, rest, self._marks_left)
+            write_rows(task.store, name, rest, self._tracer.left())
         return refs, {p: (Ref("carry", name, p),) for p in rest}
 
     def _report(
@@ -220,7 +214,7 @@ class _Slot:
             sum(count for p, count in rows.items() if p in self._spilled), bool(carried),
             self._arrived, ServiceSums.of(self._timed, self._squares).to_list(),
             self._tracer.derived({stream: files[0][1] for stream, files in streams.items()}),
-            tuple(self._tracer.acks),
+            as_text(self._tracer.acks()),
         )  # fmt: skip
 
     def _written(self) -> dict[str, list[list[Any]]]:

@@ -1,23 +1,29 @@
 """What comes out of followed rows: acknowledgements, and results that carry their roots on.
 
 An operator that says by ``@row`` which row each of its results comes from has its trees go on where
-its streams are read; without it they end at the operator.
+its streams are read; without it they end at the operator. All results of a slot are looked at
+together when its work is done: a batch costs nothing but noting where its rows are.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
+import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from geoflux.engine.rooted import RECORD, ROOT, Ints, Marks, Pairs, Sampling, joined_marks
+from geoflux.engine.rooted import RECORD, ROOT, Ints, Marks, Placed, Sampling
 from geoflux.errors import OperatorError
 from geoflux.operators.keyed import ROW, STREAM, Operator
-from geoflux.scale.acks import acknowledgements, copies, derived_ids
+from geoflux.scale.acks import Ids, acknowledgements, copies, derived_ids
+
+_NONE = np.iinfo(np.int64).min
+"""For null: a result that comes from no row."""
+_NOT_YET = [0, 0]
 
 
 def check_rows(operator: Operator[Any]) -> None:
@@ -31,84 +37,137 @@ def check_rows(operator: Operator[Any]) -> None:
 
 
 class Tracer:
-    """Follows rows through one slot's work; made once per slot and epoch."""
+    """Follows rows through one slot's work; made once per slot and epoch. Rows and results are
+    numbered in the order in which they were processed, batch after batch."""
 
     def __init__(self, operator: Operator[Any], sampling: Sampling | None) -> None:
         self._operator = operator
         self._sampling = sampling
-        self._told: list[tuple[Marks, int]] = []
-        self._squares: Counter[str] = Counter()
-        self.acks: Pairs = []
+        self._says = ROW in operator.output.names
+        self.followed = Placed()
+        """The input's rows that are followed."""
+        self._begun: dict[int, list[int]] = {}
+        self._sizes: list[int] = []
+        self._total = 0
+        self._parents: list[Ints] = []
+        self._streams: list[pa.ChunkedArray] = []
 
-    def took(self, marks: Marks, rows: int, results: pa.Table) -> pa.Table:
-        """A batch of so many rows was processed, some of them followed; gives the results back
-        without the column of their rows."""
-        parents = None
-        if ROW in results.schema.names:
-            parents = _parents(results.column(ROW), rows)
-            results_told = results.drop_columns([ROW])
-        else:
-            results_told = results
-        if self._sampling is not None:
-            self._count(parents, rows, results)
-            found = Marks()
-            if len(marks) and parents is not None and self._sampling.readers:
-                found = self._derived(marks, parents, results)
-            elif len(marks):
-                self.acks += marks.pairs()
-            self._told.append((found, len(results)))
-        return results_told
+    def begin(self, partition: int) -> None:
+        """The next batches are the first rows of a partition, one after another."""
+        self._begun[partition] = [self._total, 0]
+        self._now = self._begun[partition]
 
-    def _count(self, parents: Ints | None, rows: int, results: pa.Table) -> None:
-        """Add up, by stream, the squares of how many results each row had."""
-        if parents is None or not len(parents):
-            return
-        streams = self._operator.streams
-        for stream in streams:
-            mine = parents
-            if len(streams) > 1:
-                same = pc.equal(results.column(STREAM), stream).fill_null(False)
-                mine = parents[same.to_numpy()]
-            counts = np.bincount(mine[mine >= 0] if len(mine) else mine, minlength=rows)
-            self._squares[stream] += int(counts @ counts)
+    def took(self, rows: int, results: pa.Table) -> pa.Table:
+        """A batch of so many rows was processed. Gives the results back without the column of
+        their rows."""
+        if self._sampling is None:
+            return results.drop_columns([ROW]) if self._says else results
+        self._sizes.append(rows)
+        self._total += rows
+        self._now[1] += rows
+        if not self._says:
+            return results
+        self._parents.append(_places(results.column(ROW)))
+        if len(self._operator.streams) > 1:
+            self._streams.append(results.column(STREAM))
+        return results.drop_columns([ROW])
+
+    @cached_property
+    def _where(self) -> tuple[Ints, Ints]:
+        """Of every followed row: the number of the first row of its partition, and how many of its
+        partition were processed."""
+        found = [self._begun.get(p, _NOT_YET) for p in self.followed.partitions.tolist()]
+        starts, done = np.array(found, np.int64).reshape(-1, 2).T
+        return starts, done
+
+    @cached_property
+    def _rows(self) -> Marks:
+        """The followed rows that were processed."""
+        starts, done = self._where
+        some = self.followed.taken(self.followed.marks.places < done).marks
+        places = some.places + starts[self.followed.marks.places < done]
+        order = np.argsort(places)
+        return Marks(places[order], some.roots[order], some.ids[order])
+
+    def left(self) -> Placed:
+        """The followed rows that were not processed, at their places among those that are left."""
+        _, done = self._where
+        rest = self.followed.marks.places >= done
+        return self.followed.taken(rest, -done[rest])
+
+    @cached_property
+    def _origins(self) -> Ints:
+        """The row that each result comes from; -1: none."""
+        places = np.concatenate([*self._parents, np.empty(0, np.int64)])
+        results = np.array([len(some) for some in self._parents], np.int64)
+        origins, batch, wrong = _numbered(places, results, np.array(self._sizes, np.int64))
+        if batch >= 0:
+            raise OperatorError(
+                f"{type(self._operator).__name__}.process: a result comes from row {wrong}, as "
+                f"{ROW} says; expected 0 to {self._sizes[batch] - 1}, the rows that were given"
+            )
+        found: Ints = origins
+        return found
+
+    @cached_property
+    def _stream(self) -> Any:
+        """The stream of each result, as a number; -1: none of them."""
+        column = pa.chunked_array([c for s in self._streams for c in s.chunks], pa.string())
+        names = pa.array(self._operator.streams)
+        return pc.index_in(column, names).fill_null(-1).to_numpy()
+
+    @cached_property
+    def _results(self) -> tuple[Marks, Ints]:
+        """The results that derive from followed rows, with the ids of their records, and the place
+        of the parent of each among those rows."""
+        rows = self._rows
+        if not (len(rows) and self._says and self._sampling and self._sampling.readers):
+            return Marks(), np.empty(0, np.int64)
+        known = np.zeros(self._total + 1, np.bool_)  # the last is for results of no row
+        known[rows.places] = True
+        hits = np.flatnonzero(known[self._origins])
+        parents = np.searchsorted(rows.places, self._origins[hits])
+        order = np.argsort(parents, kind="stable")
+        ordinals = np.empty(len(hits), np.int64)
+        ordinals[order] = np.arange(len(hits)) - np.searchsorted(parents[order], parents[order])
+        records = derived_ids(rows.ids[parents], ordinals)
+        return Marks(hits, rows.roots[parents], records), parents
+
+    def acks(self) -> list[Ids]:
+        """Roots and acknowledgements of all followed rows: each id together with the ids of the
+        copies that readers will get of what came out of it."""
+        rows, (results, parents) = self._rows, self._results
+        if self._sampling is None or not len(rows):
+            return []
+        of, derived = [parents[:0]], [results.ids[:0]]
+        for number, stream in enumerate(self._operator.streams):
+            for reader in self._sampling.readers.get(stream, ()):
+                mine = slice(None)
+                if self._streams and len(results):
+                    mine = self._stream[results.places] == number
+                of.append(parents[mine])
+                derived.append(copies(results.ids[mine], reader))
+        values = acknowledgements(rows.ids, np.concatenate(of), np.concatenate(derived))
+        return [Marks(rows.places, rows.roots, values).pairs()]
 
     def derived(self, results: Mapping[str, int]) -> dict[str, list[float]]:
-        """By stream the number of results, and where it was counted the sum of their squares."""
-        if self._sampling is None or ROW not in self._operator.output.names:
+        """By stream the number of results and, where rows are followed and results say where they
+        come from, the sum over rows of their squared numbers."""
+        if self._sampling is None or not self._says:
             return {stream: [count] for stream, count in results.items()}
-        return {stream: [count, self._squares[stream]] for stream, count in results.items()}
-
-    def _derived(self, marks: Marks, parents: Ints, results: pa.Table) -> Marks:
-        """The marks of results; their ids are those of records, of which readers get copies."""
-        assert self._sampling is not None
-        place = np.searchsorted(marks.places, parents)
-        place[place == len(marks)] = 0
-        hits = np.flatnonzero(marks.places[place] == parents)
-        of = place[hits]
-        order = np.argsort(of, kind="stable")
-        begins = np.searchsorted(of[order], of[order])
-        ordinals = np.empty(len(of), np.int64)
-        ordinals[order] = np.arange(len(of)) - begins
-        records = derived_ids(marks.ids[of], ordinals)
-        streams = self._operator.streams
-        named = np.full(len(hits), streams[0], object)
-        if len(streams) > 1:
-            named = results.column(STREAM).take(pa.array(hits)).to_numpy()
-        parent, derived = [of[:0]], [records[:0]]
-        for stream, readers in self._sampling.readers.items():
-            mine = named == stream
-            for reader in readers:
-                parent.append(of[mine])
-                derived.append(copies(records[mine], reader))
-        values = acknowledgements(marks.ids, np.concatenate(parent), np.concatenate(derived))
-        self.acks += Marks(marks.places, marks.roots, values).pairs()
-        return Marks(hits, marks.roots[of], records)
+        found: dict[str, list[float]] = {}
+        for number, stream in enumerate(self._operator.streams):
+            if stream in results:
+                mine = self._origins[self._stream == number] if self._streams else self._origins
+                counts = np.bincount(mine + 1)[1:]
+                found[stream] = [results[stream], int(counts @ counts)]
+        return found
 
     def with_roots(self, table: pa.Table) -> pa.Table:
         """All results in their order with the columns of streams, where any stream is read."""
         if self._sampling is None or not self._sampling.readers:
             return table
-        marks = joined_marks(self._told)
+        marks, _ = self._results
         for name, known in ((ROOT, marks.roots), (RECORD, marks.ids)):
             column = pa.nulls(len(table), pa.uint64())
             if len(marks):
@@ -127,18 +186,27 @@ class Tracer:
         return table.drop_columns([ROOT, RECORD])
 
 
-def _parents(column: pa.ChunkedArray, rows: int) -> Ints:
-    """The places of the rows that results come from; -1: of none."""
-    if len(column) == 0:
-        return np.empty(0, np.int64)
-    least, most = pc.min_max(column).values()
-    if least.is_valid and not (least.as_py() >= 0 and most.as_py() < rows):
-        wrong = least.as_py() if least.as_py() < 0 else most.as_py()
-        raise OperatorError(
-            f"results say that they come from row {wrong} in {ROW}; expected 0 to {rows - 1}, "
-            "the places of the rows that were given"
-        )
-    if column.null_count:
-        column = column.fill_null(-1)
-    places: Ints = column.to_numpy()
+def _places(column: pa.ChunkedArray) -> Ints:
+    """The rows that results of a batch come from."""
+    places: Ints = (column.fill_null(_NONE) if column.null_count else column).to_numpy()
     return places
+
+
+@numba.njit(cache=True)
+def _numbered(places: Any, results: Any, sizes: Any) -> Any:
+    """Rows of batches as rows of all of them, and where a result names a row that was not given
+    (-1: nowhere); each batch has so many results and so many rows."""
+    out = np.empty(places.size, np.int64)
+    at, start = 0, 0
+    for batch in range(sizes.size):
+        for _ in range(results[batch]):
+            place = places[at]
+            if place == _NONE:
+                out[at] = -1
+            elif 0 <= place < sizes[batch]:
+                out[at] = start + place
+            else:
+                return out, batch, place
+            at += 1
+        start += sizes[batch]
+    return out, -1, 0

@@ -11,7 +11,7 @@ import pyarrow as pa
 from geoflux.engine.addressing import Addresses
 from geoflux.engine.blobs import pack_rows
 from geoflux.engine.keyed_task import KeyedTask
-from geoflux.engine.rooted import Followed, Marks
+from geoflux.engine.rooted import MARKED, Followed, Marks, as_text
 from geoflux.engine.route import REPORT, Parcel, record_rows
 from geoflux.engine.source import RawBatch, Rejected, Slice
 from geoflux.engine.staging import stage_rejected
@@ -49,7 +49,7 @@ def route(
                 marks = marks.ordered(order)
                 for slot, first, last, runs in stretches:
                     some = marks.between(first, last)
-                    more = {"marks": some.to_text()} if len(some) else None
+                    more = {MARKED: some.to_bytes()} if len(some) else None
                     blob = pack_rows(ordered.slice(first, last - first), runs, more)
                     yield Parcel(slot, int(positions[0]), blob)
     files: tuple[str, ...] = ()
@@ -58,6 +58,6 @@ def route(
     report = RouteReport(
         received, len(rejected), dict(Counter(bad.code for bad in rejected)), 0, None,
         tuple(slices), files, tuple(recorded), time.perf_counter() - started,
-        tuple(followed.roots), tuple(followed.acks),
+        as_text(followed.roots), as_text(followed.acks),
     )  # fmt: skip
     yield Parcel(worker % task.plan.slots, REPORT, report.to_bytes())

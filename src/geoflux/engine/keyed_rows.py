@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from geoflux.engine.intake import POSITION_ID, converted, explained, micros_of, whole_array
-from geoflux.engine.rooted import Marks
+from geoflux.engine.rooted import Marks, Placed
 from geoflux.engine.source import RawBatch, Rejected
 from geoflux.operators.keyed import ID, TIME, Operator
 from geoflux.state.refs import Ref
@@ -97,9 +97,8 @@ def together(pieces: Sequence[pa.Table]) -> pa.Table:
 
 
 def write_rows(
-    store: Store, name: str, rows: Mapping[int, pa.Table],
-    marks: Mapping[int, Marks] | None = None,
-) -> None:  # fmt: skip
+    store: Store, name: str, rows: Mapping[int, pa.Table], followed: Placed | None = None
+) -> None:
     """Rows of several partitions, in the order given, as one segment; with those of them that are
     followed."""
     table = together(list(rows.values()))
@@ -107,11 +106,9 @@ def write_rows(
     arrays = {_ROWS + name: table.column(name) for name in table.schema.names}
     arrays["partitions"] = np.array(list(rows), np.int64)
     arrays["ends"] = ends.astype(np.int64)
-    known = [(marks or {}).get(partition, Marks()) for partition in rows]
-    if any(map(len, known)):
-        arrays["mark.ends"] = np.cumsum([len(some) for some in known])
-        for field in _MARKED:
-            arrays[f"mark.{field}"] = np.concatenate([getattr(some, field) for some in known])
+    if followed is not None and len(followed):
+        arrays["mark.partitions"] = followed.partitions
+        arrays |= {f"mark.{field}": getattr(followed.marks, field) for field in _MARKED}
     write_segment(store, name, arrays, {"kind": "rows", "columns": table.schema.names})
 
 
@@ -126,12 +123,10 @@ def read_rows(store: Store, ref: Ref) -> pa.Table:
     return table.slice(first, int(ends[place]) - first)
 
 
-def read_marks(store: Store, ref: Ref) -> Marks:
-    """Those of the rows of one partition that are followed."""
-    segment = reopened(store, ref.segment)
-    if "mark.ends" not in segment.columns:
-        return Marks()
-    place = int(np.flatnonzero(segment.array("partitions") == ref.partition)[0])
-    ends = segment.array("mark.ends")
-    first, last = int(ends[place - 1]) if place else 0, int(ends[place])
-    return Marks(*(segment.array(f"mark.{field}")[first:last] for field in _MARKED))
+def read_followed(store: Store, segment: str) -> Placed:
+    """Those of the rows of a segment that are followed."""
+    known = reopened(store, segment)
+    if "mark.partitions" not in known.columns:
+        return Placed()
+    marks = Marks(*(known.array(f"mark.{field}") for field in _MARKED))
+    return Placed(known.array("mark.partitions"), marks)

@@ -137,8 +137,8 @@ class KeyedReport:
     derived: Mapping[str, list[float]] = field(default_factory=dict)
     """By stream the number of results; where rows are followed and results say where they come
     from, also the sum over rows of their squared numbers."""
-    acks: tuple[list[int], ...] = ()
-    """Followed rows that it processed: root and acknowledgement."""
+    acks: str = ""
+    """Followed rows that it processed: roots and acknowledgements (``rooted.as_text``)."""
 
     def to_bytes(self) -> bytes:
         """For the trip to the driver."""
@@ -148,6 +148,5 @@ class KeyedReport:
     def from_bytes(cls, data: bytes) -> KeyedReport:
         """What :meth:`to_bytes` wrote."""
         values = json.loads(data)
-        for name in ("result_files", "acks"):
-            values[name] = tuple(values[name])
+        values["result_files"] = tuple(values["result_files"])
         return cls(**values)

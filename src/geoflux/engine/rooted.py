@@ -12,7 +12,7 @@ Source: DRS IV-A.
 
 from __future__ import annotations
 
-import json
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from geoflux.engine.blobs import Run
 from geoflux.engine.source import RawBatch
 from geoflux.scale.acks import Ids, copies, followed
 
@@ -28,11 +29,12 @@ ROOT, RECORD = "@root", "@record"
 """Columns of streams between operators: the input that a row derives from, and the row's id; null
 for rows that derive from none that is followed."""
 MARKS = frozenset({ROOT, RECORD})
+MARKED = b"marks"
+"""Where the metadata of a blob has its marks."""
 _FIELDS = [pa.field(ROOT, pa.uint64()), pa.field(RECORD, pa.uint64())]
 _EPOCH = 0x9E3779B97F4A7C15
 
 Ints = npt.NDArray[np.int64]
-Pairs = list[list[int]]
 
 
 @dataclass(frozen=True)
@@ -93,25 +95,25 @@ class Marks:
         """After rows were put into another order: row ``i`` is the one that was at ``order[i]``."""
         if not len(self):
             return self
-        known = np.full(len(order), -1, np.int64)
-        known[self.places] = np.arange(len(self))
-        found = known[order]
-        places = np.flatnonzero(found >= 0)
-        return Marks(places, self.roots[found[places]], self.ids[found[places]])
+        known = np.zeros(len(order), np.bool_)
+        known[self.places] = True
+        places = np.flatnonzero(known[order])
+        found = np.searchsorted(self.places, order[places])
+        return Marks(places, self.roots[found], self.ids[found])
 
-    def pairs(self) -> Pairs:
+    def pairs(self) -> Ids:
         """Root and id of each: the acknowledgement of rows of which nothing came."""
-        return np.column_stack([self.roots, self.ids]).tolist() if len(self) else []
+        return np.column_stack([self.roots, self.ids])
 
-    def to_text(self) -> str:
+    def to_bytes(self) -> bytes:
         """For the metadata of a blob."""
-        return json.dumps([self.places.tolist(), self.roots.tolist(), self.ids.tolist()])
+        return np.stack([self.places.view(np.uint64), self.roots, self.ids]).tobytes()
 
     @classmethod
-    def from_text(cls, text: bytes) -> Marks:
-        """What :meth:`to_text` gave."""
-        places, roots, ids = json.loads(text)
-        return cls(np.array(places, np.int64), np.array(roots, np.uint64), np.array(ids, np.uint64))
+    def from_bytes(cls, data: bytes) -> Marks:
+        """What :meth:`to_bytes` gave."""
+        places, roots, ids = np.frombuffer(data, np.uint64).reshape(3, -1)
+        return cls(places.view(np.int64), roots, ids)
 
 
 def joined_marks(pieces: Sequence[tuple[Marks, int]]) -> Marks:
@@ -121,8 +123,11 @@ def joined_marks(pieces: Sequence[tuple[Marks, int]]) -> Marks:
     >>> joined_marks([(one, 3), (one, 2)]).places.tolist()
     [1, 4]
     """
-    starts = np.cumsum([0, *(rows for _, rows in pieces)])[:-1]
-    some = [(marks, start) for (marks, _), start in zip(pieces, starts, strict=True) if len(marks)]
+    some, start = [], 0
+    for marks, rows in pieces:
+        if len(marks):
+            some.append((marks, start))
+        start += rows
     if not some:
         return Marks()
     return Marks(
@@ -132,14 +137,76 @@ def joined_marks(pieces: Sequence[tuple[Marks, int]]) -> Marks:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """Followed rows of several partitions: the partition of each, and its mark, whose place is that
+    among the rows of its partition."""
+
+    partitions: Ints = field(default_factory=_no_ints)
+    marks: Marks = field(default_factory=Marks)
+
+    def __len__(self) -> int:
+        return len(self.partitions)
+
+    def taken(self, rows: npt.NDArray[np.bool_], moved: Ints | int = 0) -> Placed:
+        """Some of them, with their places moved."""
+        marks = self.marks.taken(rows)
+        return Placed(
+            self.partitions[rows], Marks(marks.places + moved, marks.roots, marks.ids)
+        )  # fmt: skip
+
+    def __add__(self, other: Placed) -> Placed:
+        if not (len(self) and len(other)):
+            return self if len(self) else other
+        a, b = self.marks, other.marks
+        return Placed(
+            np.concatenate([self.partitions, other.partitions]),
+            Marks(
+                np.concatenate([a.places, b.places]), np.concatenate([a.roots, b.roots]),
+                np.concatenate([a.ids, b.ids]),
+            ),
+        )  # fmt: skip
+
+
+def placed(
+    contents: Sequence[tuple[Mapping[bytes, bytes], Sequence[Run]]], before: Mapping[int, int]
+) -> Placed:
+    """The marks of blobs in their order, by what each tells of itself and its runs, where so many
+    rows of partitions come ``before`` those of the blobs."""
+    if not any(MARKED in about for about, _ in contents):
+        return Placed()
+    runs = [run for _, some in contents for run in some]
+    partitions = np.array([run.partition for run in runs], np.int64)
+    rows = np.array([run.rows for run in runs], np.int64)
+    order = np.argsort(partitions, kind="stable")
+    inside = np.cumsum(rows[order]) - rows[order]
+    new = np.r_[True, partitions[order][1:] != partitions[order][:-1]]
+    firsts = np.flatnonzero(new)
+    earlier = np.array([before.get(int(p), 0) for p in partitions[order][firsts]], np.int64)
+    inside += np.repeat(earlier - inside[firsts], np.diff(np.r_[firsts, len(runs)]))
+    offsets = np.empty(len(runs), np.int64)
+    offsets[order] = inside
+    ends = np.cumsum(rows)
+    told = [
+        (Marks.from_bytes(about[MARKED]) if MARKED in about else Marks(),
+         sum(run.rows for run in some))
+        for about, some in contents
+    ]  # fmt: skip
+    marks = joined_marks(told)
+    run = np.searchsorted(ends, marks.places, side="right")
+    places = marks.places - (ends - rows)[run] + offsets[run]
+    return Placed(partitions[run], Marks(places, marks.roots, marks.ids))
+
+
 @dataclass
 class Followed:
     """What a routing task found: the inputs that begin trees, and rows that were acknowledged
     because nobody will process them."""
 
-    roots: Pairs = field(default_factory=list)
-    """Root, id of its first record, position."""
-    acks: Pairs = field(default_factory=list)
+    roots: list[Ids] = field(default_factory=list)
+    """Root, id of its first record, position, in columns."""
+    acks: list[Ids] = field(default_factory=list)
+    """Root and acknowledgement, in columns."""
 
     def marks(self, sampling: Sampling, batch: RawBatch, lane_epoch: int | None) -> Marks:
         """The followed rows of a batch. ``lane_epoch``: of a stream whose positions begin anew in
@@ -150,8 +217,8 @@ class Followed:
         if lane_epoch is not None:
             seed = (seed + (lane_epoch + 1) * _EPOCH) % (1 << 64)
         places, ids = followed(seed, sampling.number, batch.positions, sampling.one_in)
-        positions = batch.positions[places].tolist()
-        self.roots += [[i, i, p] for i, p in zip(ids.tolist(), positions, strict=True)]
+        positions = batch.positions[places].astype(np.uint64)
+        self.roots.append(np.column_stack([ids, ids, positions]))
         return Marks(places, ids, ids)
 
     def accepted(self, marks: Marks, batch: RawBatch, kept: Ints) -> Marks:
@@ -164,38 +231,41 @@ class Followed:
         places = np.searchsorted(kept, positions, sorter=order)
         good = places < len(kept)
         good[good] = kept[order[places[good]]] == positions[good]
-        self.acks += marks.taken(~good).pairs()
+        self.acks.append(marks.taken(~good).pairs())
         left = marks.taken(good)
         return Marks(order[places[good]], left.roots, left.ids)
 
 
-def marks_by_partition(blobs: Sequence[Any]) -> dict[int, list[tuple[Marks, int]]]:
-    """The marks of the rows that :func:`geoflux.engine.blobs.by_partition` gives, in its order:
-    those of each run, and how many rows it has."""
-    pieces: dict[int, list[tuple[Marks, int]]] = {}
-    for blob in blobs:
-        about = pa.ipc.open_stream(blob).schema.metadata
-        marks = Marks.from_text(about[b"marks"]) if b"marks" in about else Marks()
-        first = 0
-        for partition, rows in json.loads(about[b"runs"]):
-            pieces.setdefault(partition, []).append((marks.between(first, first + rows), rows))
-            first += rows
-    return pieces
+def as_text(columns: Sequence[Ids]) -> str:
+    """Numbers in columns as text, for a report; nothing as nothing.
+
+    >>> from_text(as_text([np.array([[1, 2 ** 63]], np.uint64)]), 2).tolist()
+    [[1, 9223372036854775808]]
+    """
+    return b64encode(np.concatenate(columns).tobytes()).decode() if columns else ""
 
 
-def told(roots: Iterable[Pairs], acks: Iterable[Pairs]) -> dict[str, Pairs]:
+def from_text(text: str, width: int) -> Ids:
+    """What :func:`as_text` gave, in so many columns."""
+    return np.frombuffer(b64decode(text), np.uint64).reshape(-1, width)
+
+
+def told(roots: Iterable[str], acks: Iterable[str]) -> dict[str, list[list[int]]]:
     """The keys of a manifest: roots by position, acknowledgements by root, those of one root as one
     (exclusive or takes them in any order).
 
-    >>> told([], [[[5, 1]], [[4, 9], [5, 3]]])
+    >>> told([], [as_text([np.array([[5, 1], [4, 9]], np.uint64), np.array([[5, 3]], np.uint64)])])
     {'roots': [], 'acks': [[4, 9], [5, 2]]}
     """
-    begun = sorted((root for some in roots for root in some), key=lambda root: root[2])
-    pairs = np.array([pair for some in acks for pair in some], np.uint64).reshape(-1, 2)
+    begun = np.concatenate([from_text("", 3), *(from_text(text, 3) for text in roots)])
+    pairs = np.concatenate([from_text("", 2), *(from_text(text, 2) for text in acks)])
     pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
     first = np.flatnonzero(np.r_[True, pairs[1:, 0] != pairs[:-1, 0]][: len(pairs)])
     values = np.bitwise_xor.reduceat(pairs[:, 1], first) if len(pairs) else pairs[:, 1]
-    return {"roots": begun, "acks": np.column_stack([pairs[first, 0], values]).tolist()}
+    return {
+        "roots": begun[np.argsort(begun[:, 2], kind="stable")].tolist(),
+        "acks": np.column_stack([pairs[first, 0], values]).tolist(),
+    }
 
 
 def _received(sampling: Sampling, table: pa.Table) -> Marks:

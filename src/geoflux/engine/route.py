@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from geoflux.engine.blobs import pack
-from geoflux.engine.rooted import Followed
+from geoflux.engine.rooted import Followed, as_text
 from geoflux.engine.source import RawBatch, Rejected, Slice
 from geoflux.engine.staging import stage_rejected, stage_table
 from geoflux.engine.task import EpochTask, RouteReport
@@ -88,7 +88,7 @@ class _Router:
             self._received_files.append(record_rows(task.store, task.epoch, batch.table))
         if task.sampling is not None:  # what comes in is done with when the epoch is
             marks = self._followed.marks(task.sampling, batch, self.lane_epoch)
-            self._followed.acks += marks.pairs()
+            self._followed.acks.append(marks.pairs())
         if len(events) == 0:
             return
         self._note_times(events)
@@ -128,7 +128,7 @@ class _Router:
         return RouteReport(
             self._received, len(self._rejected), dict(self._reasons), self._late,
             self._times, tuple(self.slices), files, tuple(self._received_files), seconds,
-            tuple(self._followed.roots), tuple(self._followed.acks),
+            as_text(self._followed.roots), as_text(self._followed.acks),
         )  # fmt: skip
 
 

@@ -100,9 +100,9 @@ class RouteReport:
     quarantine_files: tuple[str, ...]
     received_files: tuple[str, ...]
     seconds: float
-    roots: tuple[list[int], ...] = ()
-    """Inputs that are followed: root, id of its first record, position."""
-    acks: tuple[list[int], ...] = ()
+    roots: str = ""
+    """Inputs that are followed: root, id of its first record, position (``rooted.as_text``)."""
+    acks: str = ""
     """Followed rows that are done with: root and acknowledgement."""
 
     def to_bytes(self) -> bytes:
@@ -113,7 +113,7 @@ class RouteReport:
     def from_bytes(cls, data: bytes) -> RouteReport:
         """What :meth:`to_bytes` wrote."""
         values = json.loads(data)
-        for name in ("quarantine_files", "received_files", "roots", "acks"):
+        for name in ("quarantine_files", "received_files"):
             values[name] = tuple(values[name])
         values["slices"] = tuple(tuple(piece) for piece in values["slices"])
         values["times"] = values["times"] and tuple(values["times"])

@@ -52,7 +52,13 @@ def followed(
     >>> (record_ids(7, 0, 10, 10)[places] == ids).all()
     np.True_
     """
-    places, ids = _followed(_start(seed, stream)[0], positions, np.uint64(one_in))
+    # x is a multiple of an odd d if x times the inverse of d is at most the largest quotient; of an
+    # even one, if that holds of the odd part and the low bits are 0: no division per input.
+    twos = (one_in & -one_in).bit_length() - 1
+    inverse = pow(one_in >> twos, -1, 1 << 64)
+    most = np.uint64(((1 << 64) - 1) // one_in)
+    start = _start(seed, stream)[0]
+    places, ids = _followed(start, positions, np.uint64(inverse), np.uint64(twos), most)
     return places, ids
 
 
@@ -194,16 +200,21 @@ def _finalised(x: np.uint64) -> np.uint64:
 
 
 @numba.njit(cache=True)
-def _followed(start: np.uint64, positions: Any, one_in: np.uint64) -> Any:
+def _followed(
+    start: np.uint64, positions: Any, inverse: np.uint64, twos: np.uint64, most: np.uint64
+) -> Any:
     places = np.empty(positions.size, np.int64)
     ids = np.empty(positions.size, np.uint64)
     found = 0
+    golden, one, bits = np.uint64(0x9E3779B97F4A7C15), np.uint64(1), np.uint64(64)
     for i in range(positions.size):
-        golden = np.uint64(0x9E3779B97F4A7C15)
-        own = _finalised(start + (np.uint64(positions[i]) + np.uint64(1)) * golden)
+        own = _finalised(start + (np.uint64(positions[i]) + one) * golden)
         if own == 0:
             own = golden
-        if _finalised(own) % one_in == 0:
+        quotient = _finalised(own) * inverse
+        if twos > 0:
+            quotient = (quotient >> twos) | (quotient << (bits - twos))
+        if quotient <= most:
             places[found], ids[found] = i, own
             found += 1
     return places[:found].copy(), ids[:found].copy()
