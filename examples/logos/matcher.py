@@ -35,6 +35,8 @@ class Matcher(Forgetful):
     output = pa.schema([*FRAME, ("logo", pa.string()), ("pairs", pa.binary()), ROW])
 
     def __post_init__(self) -> None:
+        # Workers, and whoever verifies later, may be somewhere else.
+        object.__setattr__(self, "library", str(Path(self.library).resolve()))
         if not any(Path(self.library).glob("*.png")):
             raise ConfigError(
                 f"library = {self.library!r}: there are no pictures (*.png) in this folder; "
