@@ -63,6 +63,6 @@ def test_a_file_without_its_library_says_what_is_missing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(
-        ConfigError, match="operator 'matcher': library = '.*/video/logos': there are"
+        ConfigError, match=r"operator 'matcher': library = '.*/video/logos': there are"
     ):
         load_topology(EXAMPLES / "logos.toml", {"source.path": str(tmp_path)})
