@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 OUT ?= out
+WORKERS ?= 2
 
 .PHONY: run test test-slow check lint types layers bench clean setup java
 
@@ -13,7 +14,7 @@ run: setup
 	$(BIN)/geoflux run examples/demo.toml --out $(OUT)
 
 test: setup
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist worksteal
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow

@@ -5,10 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from geoflux.guard import Found, Guard, GuardTuning, Verdict, sense
+from geoflux.guard.features import Features
 from geoflux.guard.receiver import REGISTER, TERMINATE
 
 SIDE = 1000.0
 LISBON, OSLO, ROME = (100.0, 100.0), (150.0, 900.0), (700.0, 200.0)
+PLACES = [LISBON, OSLO, ROME, (500.0, 500.0), (900.0, 900.0), (300.0, 700.0), (850.0, 550.0)]
+CREW = [f"crew-{i}" for i in range(6)]
+PUBLISHED, ROBUST = GuardTuning.published(), GuardTuning()
 
 
 class Stage:
@@ -84,3 +88,27 @@ class Stage:
     @property
     def blocked(self) -> set[str]:
         return {block.user for block in self.guard.blocks.listed()}
+
+
+def warm(tuning: GuardTuning, normals: int = 20) -> Stage:
+    stage = Stage(tuning, normals)
+    stage.warm_up()
+    return stage
+
+
+def raid(stage: Stage, members: list[str], at: tuple[float, float], count: int = 40) -> None:
+    """Members make a hotspot, and are gone when the round is over."""
+    for member in members:
+        stage.place(member, count, at)
+    stage.hotspot(at)
+    stage.close()
+    for member in members:
+        stage.end(member, count)
+
+
+def table(rows: dict[str, dict[int, float]]) -> Features:
+    values = np.zeros((len(rows), 14))
+    for k, cells in enumerate(rows.values()):
+        for feature, value in cells.items():
+            values[k, feature] = value
+    return Features(tuple(rows), values)

@@ -32,6 +32,7 @@ from geoflux.sections import (
     SpaceConfig,
     SwarmConfig,
 )
+from geoflux.sections_scale import ScaleConfig
 from geoflux.settings import build, seconds
 
 OPERATOR = "operator"
@@ -49,6 +50,7 @@ class Config:
     swarm: SwarmConfig = field(default_factory=SwarmConfig)
     guard: GuardConfig = field(default_factory=GuardConfig)
     flux: FluxConfig = field(default_factory=FluxConfig)
+    scale: ScaleConfig = field(default_factory=ScaleConfig)
     retention: RetentionConfig = field(default_factory=RetentionConfig)
     output: OutputConfig = field(default_factory=OutputConfig)
     run: RunConfig = field(default_factory=RunConfig)
@@ -234,6 +236,13 @@ def _across(config: Config) -> list[str]:
         problems.append(f"guard.round = {config.guard.round!r}: expected more than 0 s")
     if config.guard.enabled and not config.guard.round:
         problems.append("guard.round is empty: expected a duration, for example 60s")
+    longest = seconds(config.scale.longest) if config.scale.longest else 0.0
+    shortest = seconds(config.scale.shortest) if config.scale.shortest else 0.0
+    if not 0 <= shortest < longest:
+        problems.append(
+            f"scale.shortest = {config.scale.shortest!r}, scale.longest = "
+            f"{config.scale.longest!r}: expected durations, the first shorter than the second"
+        )
     if config.source.kind == "simulate" and config.space.kind != "lonlat":
         problems.append('space.kind = "planar": the simulator needs "lonlat"')
     problems += _unsafe(config.security)

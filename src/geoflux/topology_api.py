@@ -177,8 +177,9 @@ def verify_topology(
     progress: Callable[[str], None] | None = None,
 ) -> TopologyVerification:  # fmt: skip
     """Check every operator against its oracle on what it received, and every stream from writer to
-    reader. Operators of the user's own are made again as they were noted, unless they are given by
-    name; ``progress`` hears the name of the operator that is looked at."""
+    reader. Operators of the user's own are made again as they were noted (their modules must be
+    installed, or be where this is called), unless they are given by name; ``progress`` hears the
+    name of the operator that is looked at."""
     topology = topology_of_run(out, operators)
     found: dict[str, Any] = {}
     streams = {}
@@ -204,4 +205,4 @@ def topology_of_run(
     store = Store(str(out))
     if not store.exists(TOPOLOGY):
         raise StateError(f"{out} holds no application; give the directory that geoflux run wrote")
-    return restored(store.read_json(TOPOLOGY), operators)
+    return restored(store.read_json(TOPOLOGY), operators, Path.cwd())

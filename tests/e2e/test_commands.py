@@ -186,6 +186,7 @@ def test_doctor_finds_this_machine_fit() -> None:
     assert "install Java" in " ".join((broken.stdout + broken.stderr).split())
 
 
+@pytest.mark.long
 def test_an_interrupt_stops_between_epochs_and_the_run_goes_on_later(tmp_path: Path) -> None:
     out = tmp_path / "out"
     arguments = ["run", "--out", str(out), "--set", "simulate.rate=20000", "--set", "simulate.queries=500",
@@ -212,3 +213,66 @@ def test_an_interrupt_stops_between_epochs_and_the_run_goes_on_later(tmp_path: P
         done = geoflux(*arguments, "--json")
         assert last_json(done.stdout)["received"] == 160_000
     assert geoflux("verify", str(out)).returncode == 0
+
+
+APPLICATION = """
+[[operator]]
+name = "ingest"
+kind = "ingest"
+key = "object"
+slots = 1
+
+[[operator]]
+name = "places"
+kind = "queries"
+reads = ["ingest"]
+slots = 2
+
+[[operator]]
+name = "speeds"
+kind = "group-by"
+reads = ["ingest"]
+slots = 1
+key = "object"
+value = "speed"
+rows = 5
+flux.partitions = 8
+
+[space]
+grid = [300, 300]
+
+[simulate]
+rate = 5000
+queries = 300
+
+[run]
+duration = "3s"
+"""
+
+
+def test_an_application_of_three_operators(tmp_path: Path) -> None:
+    file, out = tmp_path / "application.toml", tmp_path / "out"
+    file.write_text(APPLICATION)
+    done = geoflux("run", str(file), "--out", str(out), "--json", timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    told = last_json(done.stdout)["operators"]
+    assert [told[name]["processed"] for name in ("ingest", "places", "speeds")] == [15_000] * 3
+    assert told["speeds"]["results"] == 15_000
+    page = (out / "report.html").read_text()
+    assert 'href="places/report.html"' in page
+    assert "<h2>Throughput</h2>" in (out / "places" / "report.html").read_text()
+    checked = geoflux("verify", str(out), "--json")
+    assert checked.returncode == 0, checked.stderr
+    found = last_json(checked.stdout)
+    assert found["clean"]
+    assert found["streams"]["speeds"]["read"] == 15_000
+    assert found["operators"]["places"]["matches"] == told["places"]["matches"] > 0
+    plan = geoflux("plan", str(out))
+    assert plan.returncode == 2
+    assert f"{out}/places" in " ".join(plan.stderr.split()).replace("/ ", "/")
+    file.write_text(APPLICATION.replace('reads = ["ingest"]', 'reads = ["ingset"]', 1))
+    wrong = geoflux("run", str(file), "--out", str(tmp_path / "no"))
+    assert wrong.returncode == 2
+    assert "did you mean 'ingest'?" in " ".join(wrong.stderr.split())
+    assert not (tmp_path / "no").exists()

@@ -16,7 +16,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 def _run(folder: Path, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(EXAMPLES / script), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=180, cwd=folder)
+    return subprocess.run(command, capture_output=True, text=True, timeout=400, cwd=folder)
 
 
 def _lines(folder: Path, script: str, *arguments: str) -> list[str]:
@@ -37,7 +37,6 @@ def _taxis(path: Path, rows: int) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(200)
 def test_the_geofence_tutorial(tmp_path: Path) -> None:
     lines = _lines(tmp_path, "geofence.py")
     assert lines[-1].startswith("verified ")
@@ -50,7 +49,6 @@ def test_the_geofence_tutorial(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(200)
 def test_the_replay_tutorial(tmp_path: Path) -> None:
     _taxis(tmp_path / "taxis.parquet", 3000)
     lines = _lines(
@@ -63,7 +61,6 @@ def test_the_replay_tutorial(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(200)
 def test_the_windows_tutorial(tmp_path: Path) -> None:
     lines = _lines(tmp_path, "windows.py")
     windows = [line.split() for line in lines[1:15]]
@@ -78,7 +75,6 @@ def test_the_windows_tutorial(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(200)
 def test_the_hotspot_tutorial(tmp_path: Path) -> None:
     lines = _lines(tmp_path, "hotspot.py")
     assert any(" split" in line and "x the mean and gives" in line for line in lines)
@@ -90,7 +86,6 @@ def test_the_hotspot_tutorial(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(200)
 def test_the_operator_tutorial(tmp_path: Path) -> None:
     lines = _lines(tmp_path, "own_operator.py")
     assert lines[0].startswith("20000 rows in ")

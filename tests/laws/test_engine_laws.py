@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from geoflux.balance.policy import Decision, Observed, Policy, Static
 from geoflux.config import Config
+from geoflux.engine import execute
 from geoflux.engine.control_files import ControlFiles
 from geoflux.engine.engine import Engine
 from geoflux.engine.files import FileEvents
@@ -232,7 +233,9 @@ def test_control_while_it_runs_with_plan_changes_and_restarts(
                 engine.open(epoch)  # and crash
                 engine = Engine.recovered(setting, lambda: plan)
             cuts = [end * k // len(batches) for k in (epoch, epoch + 1)]
+            used = {partition.id for partition in engine.plan.partitions}
             run_epoch(engine, source, epoch, (cuts[0], cuts[1]))
+            assert {h[2] for h in execute._cache if h[0] == setting.store.root} == used
         report = verified(setting, source)
         assert report.is_clean, report
         assert report.events == len(rows)

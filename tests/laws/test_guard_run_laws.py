@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_engine_laws import matches
@@ -76,6 +77,7 @@ def test_where_nobody_is_blocked_it_changes_nothing(seed: int, observing: bool, 
         assert not observed or observing
 
 
+@pytest.mark.long
 @settings(max_examples=3, phases=PHASES, deadline=None)
 @given(
     st.integers(0, 10**6), st.sampled_from(["expire", "remove"]),

@@ -104,6 +104,7 @@ def counting(folder: Path, story: dict[str, Any]) -> Counting:
     return Counting(run, story["rows"], bool(story["retention"]), story["memory"], story["weights"])
 
 
+@pytest.mark.long
 @settings(max_examples=30, phases=PHASES, deadline=None)
 @given(stories())
 def test_statistics_equal_brute_force_through_changes_expiry_restarts_and_crashes(

@@ -43,10 +43,11 @@ def _geoflux(folder: Path, *before: str, **more: str) -> subprocess.CompletedPro
         "--out",
         str(folder / "out"),
     ]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, **more)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, **more)
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.long
+@pytest.mark.timeout(1500)
 def test_killed_at_every_point_and_started_again(tmp_path: Path) -> None:
     """Followed, so that snapshots are asked while it goes; drained by the last run."""
     handmade.write(tmp_path, RECORDS, ROWS, files=4, in_turn=True)
@@ -75,7 +76,7 @@ def test_killed_at_every_point_and_started_again(tmp_path: Path) -> None:
     assert len([told for told in answers.values() if told.matched[0]]) > len(answers) / 2
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.long
 def test_killed_while_the_balancer_changes_the_plan(tmp_path: Path) -> None:
     """Rounds as short as they can be, and changes for the least gain; killed when the next plan is
     decided and written, but does not count."""
@@ -126,7 +127,7 @@ def _check(folder: Path) -> list[list[dict[str, Any]]]:
     return epochs
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.long
 def test_an_executor_killed_in_mid_epoch(tmp_path: Path) -> None:
     handmade.write(tmp_path, RECORDS, ROWS, files=4, in_turn=True)
     cluster = 'epoch_events = 300\nmaster = "local-cluster[2,1,2048]"\nmemory = "1g"\n'

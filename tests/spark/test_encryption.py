@@ -100,7 +100,8 @@ def watched(folder: Path, more: str) -> Watched:
     return Watched(folder)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.long
+@pytest.mark.timeout(900)
 def test_an_encrypted_run_is_exact_and_nothing_of_it_can_be_read_on_the_way(tmp_path: Path) -> None:
     expected = handmade.expected(RECORDS, ROWS)
     for name in ("plain", "sealed"):
@@ -131,7 +132,6 @@ def test_an_encrypted_run_is_exact_and_nothing_of_it_can_be_read_on_the_way(tmp_
     assert Snapshots(out).ask({}).matched == len(ROWS)
 
 
-@pytest.mark.timeout(200)
 def test_a_session_that_is_open_to_others_is_refused(tmp_path: Path, spark: SparkSession) -> None:
     handmade.write(tmp_path, RECORDS, ROWS)
     new_key(tmp_path / "run.key")
@@ -149,7 +149,6 @@ def test_a_session_that_is_open_to_others_is_refused(tmp_path: Path, spark: Spar
         run_operator(by_hand.OPERATOR, Config.from_dict(keyed), tmp_path / "out2", spark=spark)
 
 
-@pytest.mark.timeout(200)
 def test_a_directory_stays_plain_or_encrypted(tmp_path: Path, spark: SparkSession) -> None:
     handmade.write(tmp_path, RECORDS, ROWS)
     new_key(tmp_path / "run.key")

@@ -19,7 +19,7 @@ TINY = replace(
 )  # fmt: skip
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.long
 def test_every_figure_is_there_and_every_run_is_right(spark: SparkSession, tmp_path: Path) -> None:
     result = flux_spark.measured(Console(quiet=True), TINY, tmp_path, spark)
     assert {name for name in flux.BARS if name.startswith("spark_")} <= set(result)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -24,17 +25,19 @@ SCRIPT = str(Path(__file__).parent / "killed_topology.py")
 def test_a_split_and_a_loop_and_standing_queries(spark: SparkSession, tmp_path: Path) -> None:
     topology = Topology((*LOOP.nodes, Node("places", Queries(), reads="ingest")))
     config, out = config_of(tmp_path, ROWS, 250), tmp_path / "out"
-    told: list[str] = []
-    summary = run_topology(
-        topology, config, out, spark=spark, on_epoch=lambda name, manifest: told.append(name)
-    )
+    told: set[tuple[str, str | None]] = set()
+
+    def heard(name: str, manifest: dict[str, Any]) -> None:
+        told.add((name, spark.sparkContext.getLocalProperty("spark.scheduler.pool")))
+
+    summary = run_topology(topology, config, out, spark=spark, on_epoch=heard)
     check_run(LOOP, ROWS, out)
     inside = [r for r in ROWS if r[2] % 180 <= 90 and r[1] <= 1]
     matches = [row for file in (out / "places" / "matches").iterdir()
                for row in pq.read_table(file).to_pylist()]  # fmt: skip
     assert len(matches) == summary.operators["places"]["matches"] == len(inside)
     assert verify_topology(out).operators["places"].is_clean
-    assert set(told) == {"ingest", "rounds", "last", "places"}
+    assert told == {(name, name) for name in ("ingest", "rounds", "last", "places")}, "pools"
     noted = json.loads((out / "topology.json").read_text())
     assert [table["name"] for table in noted["operators"]] == ["ingest", "rounds", "last", "places"]
     rounds = summary.operators["rounds"]

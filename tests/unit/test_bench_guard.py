@@ -126,6 +126,7 @@ def test_a_run_tells_who_made_hotspots_and_who_was_blocked() -> None:
     assert len(calm.throughput) == 6
 
 
+@pytest.mark.long
 def test_every_figure_is_there_and_drawn(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:  # fmt: skip

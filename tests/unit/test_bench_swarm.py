@@ -19,6 +19,7 @@ def epoch(*busy: float, events: int = 100) -> Seen:
     return Seen(events, 10, busy, busy, (0,) * len(busy), 0.0, 0, 2, "")
 
 
+@pytest.mark.long
 def test_every_figure_that_needs_no_spark_is_there_and_drawn(tmp_path: Path) -> None:
     result = swarm.run_benchmark(Console(quiet=True), True, figures=tmp_path, sizes=TINY)
     assert set(swarm.BARS) - set(result) == {"wall_clock_vs_history"}

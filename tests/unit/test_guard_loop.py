@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from geoflux.bench.guard_cluster import Cluster
+from geoflux.bench.guard_cluster import Cluster, Placed
 from geoflux.bench.guard_runs import CROWDS, counted
 from geoflux.bench.guard_slots import Costs, Size
 from geoflux.bench.guard_world import World
@@ -64,14 +64,16 @@ def test_an_attack_keeps_the_plan_changing_and_guard_ends_that() -> None:
     assert carried > 1.3 * unguarded
 
 
-@pytest.mark.parametrize(("stays", "left"), [(True, 10_000), (False, 0)])
-def test_what_blocked_users_had_placed_expires_or_stays(stays: bool, left: int) -> None:
+@pytest.mark.parametrize(("placed", "left"), [("stay", 10_000), ("expire", 0), ("remove", 0)])
+def test_what_blocked_users_had_placed_expires_or_stays_or_goes(placed: Placed, left: int) -> None:
     attackers = Attackers(Attack(rate=1200.0).scaled(SCALE), 2)
     run = cluster([normal_users(2), attackers], 2, GUARD, attackers)
-    run.stays = stays
+    run.placed = placed
     run.run(MINUTES)
     theirs = np.isin(run.store.user, run.store.codes(attackers.names)) & run.store.alive
     assert theirs.sum() == left
+    assert run.store.alive.sum() - left == round(900_000 * SCALE)
+    assert run.store.per_cell.sum() == run.store.alive.sum()
 
 
 @pytest.mark.parametrize("users", [1, 10, 40])

@@ -163,7 +163,7 @@ def test_the_tables_of_a_file(tmp_path: Path) -> None:
     for change, sentence in (
         ({"class": "mine_for_tables:Number"}, "derived from geoflux.Operator"),
         ({"class": "mine_for_tables:None"}, "mine_for_tables has no None"),
-        ({"class": "nowhere_at_all:X"}, "install the module or put it beside the file"),
+        ({"class": "nowhere_at_all:X"}, "install the module, or put it beside the file"),
         ({"class": "mine"}, 'expected "module:Class"'),
         ({"with": {"colour": 1}}, "does not take what was given"),
         ({"kind": "ingest"}, "expected either kind"),

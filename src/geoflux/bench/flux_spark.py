@@ -66,8 +66,8 @@ FULL = SparkSizes(
 QUICK = SparkSizes(
     epoch_rows=1_600, row_seconds=1e-3, partition_seconds=0.1, per_slot=8, groups=256, history=8,
     epochs={
-        "warm-up": 2, "unperturbed": 4, "slow, static": 3, "slow, flux": 10, "memory, static": 5,
-        "memory, flux": 8,
+        "warm-up": 1, "unperturbed": 3, "slow, static": 2, "slow, flux": 8, "memory, static": 3,
+        "memory, flux": 7,
     },
 )  # fmt: skip
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
 from geoflux.bench import guard_figures as draw
 from geoflux.bench.guard_bench import ATTACK_MINUTE, Bench, average, mean_rate, over_time
-from geoflux.bench.guard_runs import Scene, pooled, recovery_minutes
+from geoflux.bench.guard_cluster import Placed
+from geoflux.bench.guard_runs import Outcome, Scene, pooled, recovery_minutes
 from geoflux.bench.swarm_bench import table_of
 from geoflux.workload.attackers import Attack
 
+_PLACED: tuple[Placed, ...] = ("stay", "remove")
+"""What may become of what blocked users had placed, besides expiring."""
 _LAST = 30.0
 """Minutes that are told where throughput never came back."""
 
@@ -21,7 +25,7 @@ def measure_activity(bench: Bench) -> None:
     calm = bench.runs("no attack", Scene())
     rows: dict[str, list[Any]] = {name: [] for name in (
         "extra", "guarded", "unguarded", "ratio", "bare", "detect", "block", "back", "with",
-        "without",
+        "without", *_PLACED,
     )}  # fmt: skip
     table = table_of(
         "Ten attackers: throughput as a share of the run with as much more normal activity",
@@ -34,8 +38,11 @@ def measure_activity(bench: Bench) -> None:
         attack = Attack(rate=float(rate))
         guarded, _ = bench.attacked(f"{told}, attackers", attack)
         bare = bench.runs(f"{told}, attackers", Scene(attack), None)
-        ratios = [mean_rate(a) / mean_rate(c) for a, c in zip(guarded, extra, strict=True)]
-        bites = [mean_rate(a) / mean_rate(c) for a, c in zip(bare, extra, strict=True)]
+        left = {
+            placed: bench.runs(f"{told}, what they placed: {placed}", Scene(attack, placed=placed))
+            for placed in _PLACED
+        }
+        ratios, bites = _shares(guarded, extra), _shares(bare, extra)
         back = [
             recovery_minutes(a.throughput, c.throughput, ATTACK_MINUTE)
             for a, c in zip(guarded, extra, strict=True)
@@ -46,6 +53,7 @@ def measure_activity(bench: Bench) -> None:
             ("detect", average(guarded, "detect_rounds")), ("back", back),
             ("block", average(guarded, "block_minutes")),
             ("with", pooled(guarded, "availability")), ("without", pooled(bare, "availability")),
+            *((placed, fmean(_shares(some, extra))) for placed, some in left.items()),
         ):  # fmt: skip
             rows[name].append(value)
         known = [b for b in back if b is not None]
@@ -65,6 +73,10 @@ def measure_activity(bench: Bench) -> None:
         "throughput_vs_no_attack_mean": fmean(everything),
         "throughput_vs_no_attack_worst": min(everything),
         **{f"unguarded_throughput_{r}": b for r, b in zip(rates, rows["bare"], strict=True)},
+        **{
+            f"throughput_{r}_placed_{placed}": value
+            for placed in _PLACED for r, value in zip(rates, rows[placed], strict=True)
+        },
         "availability_mean": fmean(available), "availability_min": min(available),
         "unguarded_availability_mean": fmean(v for some in rows["without"] for v in some),
         "recovery_minutes": fmean([v for v in back if v is not None] or [_LAST]),
@@ -78,6 +90,11 @@ def measure_activity(bench: Bench) -> None:
     )  # fmt: skip
     recovered = [fmean([v for v in some if v is not None] or [_LAST]) for some in rows["back"]]
     draw.recovery(bench.figures, rates, recovered)
+
+
+def _shares(outcomes: Sequence[Outcome], others: Sequence[Outcome]) -> list[float]:
+    """Mean throughput over that of other runs, seed by seed."""
+    return [mean_rate(a) / mean_rate(b) for a, b in zip(outcomes, others, strict=True)]
 
 
 def measure_groups(bench: Bench) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,7 @@ from geoflux.workload.attackers import Attackers
 from geoflux.workload.requests import Asked, Population
 
 EPOCH_SECONDS = 5.0
+Placed = Literal["expire", "stay", "remove"]
 Floats = npt.NDArray[np.float64]
 _ROUND = 15.0
 """Seconds of a round of the balancer, which its statistics are about."""
@@ -55,9 +56,9 @@ class Cluster:
     costs: Costs = field(default_factory=Costs)
     attackers: Attackers | None = None
     restarts: bool = False
-    stays: bool = False
-    """Whether what blocked users had placed stays for good; otherwise it expires when they would
-    have ended it."""
+    placed: Placed = "expire"
+    """What becomes of what blocked users had placed: it ends when they would have ended it, it
+    stays for good, or it is removed at once."""
 
     def __post_init__(self) -> None:
         size = self.size
@@ -133,7 +134,7 @@ class Cluster:
             at = self.store.located(asked)
             refused = self.guard.receive(asked.op, users, self.now, self.store.number, at)
             self.refused += int(refused.sum())
-            if self.stays:
+            if self.placed == "stay":
                 refused |= self._of_blocked(asked)
         came, went, once = self.store.take(asked, refused)
         if self.epoch == 0:
@@ -223,17 +224,10 @@ class Cluster:
         aimed, made = self._truth(donor, found, rounds.current)
         self.sensed.append(
             Sensed(
-                hotspot,
-                rounds.current,
-                self.now,
-                self.occasion,
-                donor,
-                worst.box,
-                told,
-                aimed,
+                hotspot, rounds.current, self.now, self.occasion, donor, worst.box, told, aimed,
                 made,
             )
-        )
+        )  # fmt: skip
 
     def _truth(self, donor: int, found: Found, round: int) -> tuple[dict[str, int], bool]:
         """Who really aimed at this, and whether it is their doing."""
@@ -263,8 +257,11 @@ class Cluster:
         if self.guard is None:
             return
         if self.guard.is_due(self.now):
-            self.verdicts.append((self.now, self.guard.close(self.now, self.store.number)))
+            verdict = self.guard.close(self.now, self.store.number)
+            self.verdicts.append((self.now, verdict))
             self.store.forget_snapshots(self.guard.rounds.marks[0])
+            if self.placed == "remove":
+                self._other += self.costs.request * self.store.remove(self.guard.blocks.blocked)
         if self.restarts:
             saved = json.loads(json.dumps(self.guard.to_dict()))
             self.guard = Guard.from_dict(self.guard.tuning, saved)

@@ -34,7 +34,7 @@ class Sizes:
 
 
 FULL = Sizes()
-QUICK = Sizes(queries=200_000, events=60_000, epochs=18)
+QUICK = Sizes(queries=50_000, events=20_000, slots=8, epochs=12)
 _ROUND = 6
 """Epochs of a detection round; half of what is usual, so that more of them are measured."""
 _WARM = 6 * _ROUND

@@ -2,8 +2,9 @@
 
 What really happened is known from the attackers themselves: a hotspot is *made* if most of what the
 donor had above the other slots was queries that attackers had placed at a target within the last
-five rounds; an attacker took part in it if at least one of those was theirs. Hotspots are counted
-by the times that the plan was changed: one target that several slots shed at once is one hotspot.
+five rounds; an attacker took part in it if at least one of those was theirs. Until a block hotspots
+are counted by targets, however often the plan was changed because of one; such changes are counted
+beside them, several slots that shed at once as one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import fmean
 
-from geoflux.bench.guard_cluster import EPOCH_SECONDS, Cluster
+from geoflux.bench.guard_cluster import EPOCH_SECONDS, Cluster, Placed
 from geoflux.bench.guard_slots import Costs, Size
 from geoflux.bench.guard_world import World
 from geoflux.guard import GuardTuning
@@ -40,6 +41,7 @@ class Scene:
     extra: float = 0.0
     normal: float = ACTIVITY
     users: int = 100
+    placed: Placed = "expire"
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,10 @@ def run_scene(scene: Scene, mode: Mode | None, seed: int, scale: Scale) -> Outco
     tuning = None
     if mode is not None:
         tuning = GuardTuning(mode=mode, least_place=_LEAST_PLACE * size.side)
-    cluster = Cluster(populations, tuning, seed, size, scale.costs.of_scale(share), attackers)
+    cluster = Cluster(
+        populations, tuning, seed, size, scale.costs.of_scale(share), attackers,
+        placed=scene.placed,
+    )  # fmt: skip
     return counted(cluster.run(scale.settling + scale.minutes), attackers, scale.settling)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 import numpy.typing as npt
 
@@ -94,6 +96,18 @@ class QueryStore:
             numbers = np.full(len(once), self.number, np.int64)
             self._asked.append((codes[asked.user[once]], numbers, at[:, once]))
         return came, went, self.cells(at[:, once])
+
+    def remove(self, names: Collection[str]) -> npt.NDArray[np.float64]:
+        """End all that these users have; gives how many in each cell."""
+        theirs = [code for name, code in self.names.items() if name in names]
+        ended = np.flatnonzero(self.alive & np.isin(self.user, theirs))
+        self.alive[ended] = False
+        self._free = np.concatenate((self._free, ended))
+        for known in self._row.values():  # whoever gets the row is not ended by them
+            known[np.isin(known, ended)] = _NONE
+        went = np.bincount(self.cells(self.at[:, ended]), minlength=len(self.per_cell))
+        self.per_cell -= went
+        return went.astype(np.float64)
 
     def inside(self, box: tuple[int, int, int, int]) -> tuple[Rows, Rows, npt.NDArray[np.float64]]:
         """User, number and position of all that is in a box of cells, snapshots of late with it."""

@@ -1,4 +1,4 @@
-"""The reference of all settings, generated from their declarations in :mod:`geoflux.sections`.
+"""The reference of all settings, generated from their declarations in `sections*.py`.
 
 ``python -m geoflux.cli.settings_page docs/settings.md`` writes the page. Nothing in its tables is
 written by hand, so the page cannot say anything else than the program does; a test fails when the

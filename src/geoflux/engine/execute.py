@@ -42,6 +42,7 @@ def execute(
     blobs, routed = received(parcels)
     started = time.perf_counter()
     pieces = by_partition(blobs)
+    _forget_retired(task)
     operator = PubSub(task.grid, task.store, task.counting)
     windows = SlotWindows(task, slot) if task.has_windows else None
     stats = SlotStats(task, task.tuning, slot) if task.tuning is not None else None
@@ -115,6 +116,15 @@ def _answers(task: EpochTask, slot: int) -> tuple[str, ...]:
         return ()
     answers = [answered(task.view, SnapshotQuery.from_dict(query)) for query in mine]
     return (stage_table(task.store, "snapshots", task.epoch, answers_table(task.epoch, answers)),)
+
+
+def _forget_retired(task: EpochTask) -> None:
+    """Let go of the states of partitions that the plan has no more: they would keep deleted
+    segments mapped, for as long as the worker lives."""
+    living = {partition.id for partition in task.plan.partitions}
+    with _lock:
+        for home in [h for h in _cache if h[0] == task.store.root and h[2] not in living]:
+            del _cache[home]
 
 
 def _opened(task: EpochTask, operator: PubSub, partition: Partition) -> PartitionState:

@@ -14,6 +14,7 @@ from typing import Any
 
 from geoflux.errors import ConfigError
 from geoflux.scale.measuring import OperatorSums
+from geoflux.sections_scale import ScaleConfig
 
 Measured = Mapping[str, OperatorSums]
 _COUNTS = ("slots",)
@@ -27,6 +28,11 @@ class Smoothing:
 
     window: int = 6
     alpha: float | None = None
+
+    @classmethod
+    def of(cls, config: ScaleConfig) -> Smoothing:
+        """As the settings of a run say."""
+        return cls(config.window, config.alpha or None)
 
     def __post_init__(self) -> None:
         if self.window < 1:

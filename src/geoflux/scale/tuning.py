@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from geoflux.errors import ConfigError
 from geoflux.scale.forms import Model
+from geoflux.sections_scale import ScaleConfig
+from geoflux.settings import seconds
 
 Problem = Literal["latency", "processors"]
+_SHORTEST = 0.25
+"""T_min as a share of T_max, where nobody says."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,20 @@ class ScaleTuning:
     observe: bool = False
     """Only say what would be done."""
     model: Model = "gigk"
+
+    @classmethod
+    def of(cls, config: ScaleConfig) -> ScaleTuning:
+        """As the settings of a run say."""
+        longest = seconds(config.longest)
+        problem: Problem = "latency" if config.goal == "latency" else "processors"
+        model: Any = config.model
+        return cls(
+            problem, config.processors, longest,
+            seconds(config.shortest) if config.shortest else longest * _SHORTEST,
+            seconds(config.apart), config.patience, 3 * config.patience, config.gain,
+            config.headroom, seconds(config.payback), wait_down=seconds(config.wait_down),
+            settle=seconds(config.settle), observe=config.mode == "observe", model=model,
+        )  # fmt: skip
 
     def __post_init__(self) -> None:
         problems = [

@@ -65,26 +65,25 @@ class Application:
     def run(self, look: Callable[[frozenset[str]], None]) -> None:
         """Block until all members have ended; ``look`` is called now and then with the names of
         those whose streams are over, and may end others by what they read."""
-        threads = {
-            member.name: InheritableThread(target=self._work, args=(member,), name=member.name)
+        threads = [
+            InheritableThread(target=self._work, args=(member,), name=member.name, daemon=True)
             for member in self._members
-        }
-        for thread in threads.values():
+        ]
+        for thread in threads:
             thread.start()
         try:
-            while any(thread.is_alive() for thread in threads.values()):
+            while any(thread.is_alive() for thread in threads):
                 self._changed.wait(_LOOK_SECONDS)
                 self._changed.clear()
                 if self._problems:
                     self.stop()
                 elif not self.is_stopped:
                     look(frozenset(m.name for m in self._members if m.stream.is_over))
-        except BaseException:
+        except Exception:
             self.stop()
-            raise
-        finally:
-            for thread in threads.values():
+            for thread in threads:  # an interruption does not wait for the epochs under way
                 thread.join()
+            raise
         if self._problems:
             name, problem = self._problems[0]
             raise told(name, problem) from problem

@@ -107,7 +107,8 @@ def imported(named: str, arguments: Any, beside: Path | None = None) -> Operator
         kind = getattr(importlib.import_module(module), name)
     except ImportError as error:
         raise ConfigError(
-            f'class = "{named}": {error}; install the module or put it beside the file'
+            f'class = "{named}": {error}; install the module, or put it beside the file or '
+            "where you are"
         ) from error
     except AttributeError:
         raise ConfigError(f'class = "{named}": {module} has no {name}') from None
@@ -173,16 +174,22 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
 
 
-def restored(values: Mapping[str, Any], own: Mapping[str, Operator[Any]] | None = None) -> Topology:
-    """The application that was noted; ``own`` gives operators that cannot be made from a note."""
+def restored(
+    values: Mapping[str, Any], own: Mapping[str, Operator[Any]] | None = None,
+    beside: Path | None = None,
+) -> Topology:  # fmt: skip
+    """The application that was noted; ``own`` gives operators that cannot be made from a note,
+    ``beside`` is where else modules are looked for."""
     nodes = []
     for table in values["operators"]:
-        name, work = table["name"], _restored(table, own or {})
+        name, work = table["name"], _restored(table, own or {}, beside)
         nodes.append(Node(name, work, tuple(table["reads"]), None, table["settings"]))
     return Topology(tuple(nodes))
 
 
-def _restored(table: Mapping[str, Any], own: Mapping[str, Operator[Any]]) -> Work:
+def _restored(
+    table: Mapping[str, Any], own: Mapping[str, Operator[Any]], beside: Path | None
+) -> Work:
     if table["kind"] == "ingest":
         return Ingest(table["key"])
     if table["kind"] == "queries":
@@ -194,4 +201,4 @@ def _restored(table: Mapping[str, Any], own: Mapping[str, Operator[Any]]) -> Wor
             f"operator {table['name']!r}: {table['class']} was made in a way that is not noted; "
             "hand it over from Python: operators={name: operator}"
         )
-    return imported(table["class"], table["with"])
+    return imported(table["class"], table["with"], beside)
