@@ -93,7 +93,6 @@ def test_the_operator_tutorial(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(200)
 def test_the_logos_tutorial(tmp_path: Path) -> None:
     lines = _lines(tmp_path, "find_logos.py", "--frames", "10", "--picture", "found.png")
     assert lines[0] == "40 frames of 4 cameras, 16 logos, planted 50 times"
@@ -109,7 +108,6 @@ def test_the_logos_tutorial(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(200)
 def test_the_patterns_tutorial(tmp_path: Path) -> None:
     lines = _lines(tmp_path, "find_patterns.py", "--sentences", "800")
     assert lines[0].startswith("generator      800 rows in")
