@@ -92,6 +92,29 @@ def test_the_operator_tutorial(tmp_path: Path) -> None:
     assert lines[-1] == "verified 178195 pairs: 0 missing, 0 unexpected"
 
 
+@pytest.mark.spark
+def test_the_logos_tutorial(tmp_path: Path) -> None:
+    lines = _lines(tmp_path, "find_logos.py", "--frames", "10", "--picture", "found.png")
+    assert lines[0] == "40 frames of 4 cameras, 16 logos, planted 50 times"
+    assert lines[1].startswith("extractor     40 rows in,    40 out")
+    told = next(line for line in lines if line.startswith("found "))
+    precision, recall = (
+        float(told.rsplit(f"{word} ", 1)[1][:5]) for word in ("precision", "recall")
+    )
+    assert precision >= 0.98
+    assert recall >= 0.8
+    assert (tmp_path / "found.png").stat().st_size > 10_000
+    assert lines[-1].startswith("verified: every stream came over once")
+
+
+@pytest.mark.spark
+def test_the_patterns_tutorial(tmp_path: Path) -> None:
+    lines = _lines(tmp_path, "find_patterns.py", "--sentences", "800")
+    assert lines[0].startswith("generator      800 rows in")
+    assert lines[-2].endswith(" patterns at the end, the same as by brute force")
+    assert lines[-1].startswith("verified: every stream came over once")
+
+
 def test_the_replay_needs_a_path_and_says_so(tmp_path: Path) -> None:
     done = _run(tmp_path, "replay_parquet.py")
     assert done.returncode == 2

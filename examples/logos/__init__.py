@@ -1,0 +1,1 @@
+"""Logos in the pictures of several cameras: extractor, matcher, aggregator."""

@@ -1,0 +1,1 @@
+"""Maximal frequent patterns of the last so many sentences: generator, detector, reporter."""
