@@ -30,6 +30,7 @@ from geoflux.engine.stream_events import StreamEvents
 from geoflux.engine.verify import Verification
 from geoflux.errors import StateError
 from geoflux.operators.keyed import Operator
+from geoflux.state.epoch_log import EpochLog
 from geoflux.state.keys import RUN, TOPOLOGY, store_of
 from geoflux.state.store import Store
 from geoflux.topology import Topology
@@ -112,8 +113,9 @@ def run_topology(
         draining = Draining(topology, _readers(parts))
         scaling, following = None, dict[str, Sampling]()
         if config.scale.mode != "off":
+            logs = {name: EpochLog(part.store) for name, part in parts.items()}
             scaling = Scaling(
-                topology, configs, config, Store(str(out)), negotiator_for(session), on_decision
+                topology, configs, Store(str(out)), logs, negotiator_for(session), on_decision
             )
             following = samplings(topology, _SEED, config.scale.sample)
         members = []
@@ -123,7 +125,7 @@ def run_topology(
             if engine.last is not None:
                 draining.progress[name] = Progress.of(engine.manifest(engine.last))
             assert part.inputs.events is not None, "applications read sources and streams"
-            listener = Listener(_heard(name, draining, scaling, on_epoch))
+            listener = Listener(_heard(name, draining, on_epoch))
             stream = EpochStream(session, engine, part.store, part.inputs.events, listener)
             pace = Pace.of(part.config, part.idle_seconds)
             if not part.node.is_outer:  # streams come as they are written, to an end that is told
@@ -147,13 +149,9 @@ def _readers(parts: Mapping[str, Part]) -> dict[str, StreamEvents]:
     return {name: s for name, s in sources.items() if isinstance(s, StreamEvents)}
 
 
-def _heard(
-    name: str, draining: Draining, scaling: Scaling | None, on_epoch: OnEpoch | None
-) -> Callable[[Manifest], None]:
+def _heard(name: str, draining: Draining, on_epoch: OnEpoch | None) -> Callable[[Manifest], None]:
     def heard(manifest: Manifest) -> None:
         draining.progress[name] = Progress.of(manifest)
-        if scaling is not None:
-            scaling.heard(name, manifest)
         if on_epoch is not None:
             on_epoch(name, manifest)
 

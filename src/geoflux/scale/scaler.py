@@ -30,9 +30,10 @@ class ScaleRecord:
     store: Store
 
     def state(self) -> dict[str, Any]:
-        """What was noted last: the scheduler's ``memory``, the ``wanted`` slots, the ``looks``."""
+        """What was noted last: the scheduler's ``memory``, the ``wanted`` slots, how many ``looks``
+        there were, and what is remembered of what was ``seen``."""
         if not self.store.exists(_STATE):
-            return {"memory": {}, "wanted": {}, "looks": 0}
+            return {"memory": {}, "wanted": {}, "looks": 0, "seen": {}}
         values: dict[str, Any] = self.store.read_json(_STATE)
         return values
 
@@ -80,7 +81,15 @@ class Scaler:
         with self._lock:
             return self._state["wanted"].get(operator)
 
-    def look(self, seen: Look | NotReady) -> ScaleDecision | None:
+    @property
+    def seen(self) -> Mapping[str, Any]:
+        """What was remembered with the last decision."""
+        seen: Mapping[str, Any] = self._state["seen"]
+        return seen
+
+    def look(
+        self, seen: Look | NotReady, remembered: Mapping[str, Any] | None = None
+    ) -> ScaleDecision | None:
         """Decide upon what was measured; ``None``: too little was, and nothing is noted."""
         if isinstance(seen, NotReady):
             return None
@@ -89,7 +98,9 @@ class Scaler:
         if decision.carried_out:
             wanted |= decision.after
         number = self._state["looks"] + 1
-        state = {"memory": memory, "wanted": wanted, "looks": number}
+        state = {
+            "memory": memory, "wanted": wanted, "looks": number, "seen": dict(remembered or {}),
+        }  # fmt: skip
         self.record.note(state, {"look": number, **decision.to_dict()})
         with self._lock:
             self._state = state

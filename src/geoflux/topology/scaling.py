@@ -1,23 +1,21 @@
 """The scaling of an application while it runs: manifests in, wanted slots and processors out.
 
-Operators tell what they committed, from their own threads; whoever watches the application calls
-:meth:`Scaling.step` now and then. What is decided is on disk before an engine hears of it, and
-engines ask when they commit: nothing is ever stopped for a change.
+Whoever watches the application calls :meth:`Scaling.step` now and then; what operators did is read
+from their epoch logs. What is decided is on disk before an engine hears of it, and engines ask when
+they commit: nothing is ever stopped for a change.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
 from geoflux.config import Config
-from geoflux.engine.epochs import Manifest
 from geoflux.engine.wanted import Wanted, WantedSlots
 from geoflux.scale.decisions import ScaleDecision
 from geoflux.scale.executors import Answer
-from geoflux.scale.looking import Looking
+from geoflux.scale.looking import Looking, LookState, unseen
 from geoflux.scale.network import Edge, Network, Operator
 from geoflux.scale.policy import ScalePolicy
 from geoflux.scale.scaler import Scaler, ScaleRecord
@@ -25,6 +23,7 @@ from geoflux.scale.smoothing import Smoothing
 from geoflux.scale.stations import Station
 from geoflux.scale.tuning import ScaleTuning
 from geoflux.settings import seconds
+from geoflux.state.epoch_log import EpochLog
 from geoflux.state.store import Store
 from geoflux.topology.topology import Topology
 
@@ -85,10 +84,11 @@ class Scaling:
     """
 
     def __init__(
-        self, topology: Topology, configs: Mapping[str, Config], config: Config, store: Store,
-        processors: Processors, on_decision: OnDecision | None = None,
+        self, topology: Topology, configs: Mapping[str, Config], store: Store,
+        logs: Mapping[str, EpochLog], processors: Processors,
+        on_decision: OnDecision | None = None,
     ) -> None:  # fmt: skip
-        scale, self._names = config.scale, tuple(topology.by_name)
+        scale = next(iter(configs.values())).scale
         tuning = ScaleTuning.of(scale)
         most = processors.most()
         if most is not None:
@@ -97,13 +97,12 @@ class Scaling:
         self._looking = Looking(
             network_of(topology), stations_of(topology, configs), Smoothing.of(scale)
         )
-        self._state = self._looking.first()
         self.scaler = Scaler(ScaleRecord(store), ScalePolicy(tuning))
+        known = LookState.from_dict(self.scaler.seen, self._looking.smoothing)
+        self._state = replace(known, at=None)  # whatever time has gone by since, nobody looked
+        self._logs = logs
         self._processors = processors
         self._on_decision = on_decision
-        self._lock = threading.Lock()
-        self._news: dict[str, list[Manifest]] = {name: [] for name in self._names}
-        self._slots = {name: configs[name].engine.slots for name in self._names}
         self._next = 0.0
         self._reason = ""
 
@@ -116,28 +115,22 @@ class Scaling:
 
         return ask
 
-    def heard(self, operator: str, manifest: Manifest) -> None:
-        """An operator committed an epoch; from any thread."""
-        with self._lock:
-            self._news[operator].append(manifest)
-
     def step(self, now: float, waiting: Callable[[str], int]) -> ScaleDecision | None:
         """Look, if it is time to, and decide; ``waiting`` tells the rows that an operator has yet
         to read."""
         if now < self._next:
             return None
         self._next = now + self._every
-        with self._lock:
-            news, self._news = self._news, {name: [] for name in self._names}
+        news = unseen(self._logs, self._state)
         outside = {s.name: waiting(s.name) for s in self._looking.stations if s.outside}
         seen, self._state = self._looking.look(now, news, self._state, outside)
-        decision = self.scaler.look(seen)
+        decision = self.scaler.look(seen, self._state.to_dict())
         if decision is None:
             return None
-        self._slots = dict(decision.after if decision.carried_out else decision.before)
         if decision.carried_out:
             self._reason = decision.reason
-        answer = self._processors.want(sum(self._slots.values()))
+        slots = decision.after if decision.carried_out else decision.before
+        answer = self._processors.want(sum(slots.values()))
         if self._on_decision is not None:
             self._on_decision(decision, answer)
         return decision
