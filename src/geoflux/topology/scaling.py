@@ -129,7 +129,8 @@ class Scaling:
             return None
         if decision.carried_out:
             self._reason = decision.reason
-        slots = decision.after if decision.carried_out else decision.before
+        # Those that come are wanted before their slots are there, those that go until theirs have.
+        slots = {n: max(k, self.scaler.wanted(n) or k) for n, k in decision.before.items()}
         answer = self._processors.want(sum(slots.values()))
         if self._on_decision is not None:
             self._on_decision(decision, answer)
