@@ -19,6 +19,8 @@ from geoflux.cli.wording import duration, short
 from geoflux.config import Config
 from geoflux.engine.epochs import Manifest
 from geoflux.engine.summary import latencies
+from geoflux.scale.decisions import ScaleDecision, shown
+from geoflux.scale.executors import Answer
 from geoflux.settings import seconds
 from geoflux.topology import Node, Topology
 
@@ -77,6 +79,7 @@ class TopologyDisplay:
         self._seen = {node.name: Seen() for node in topology.nodes}
         self._decisions: list[tuple[float, str, Manifest]] = []
         self._waiting: Callable[[str], int] = lambda name: 0
+        self._scaling = ""
         self._note = "starting Spark"
         self._started = self._said = time.time()
         self._lock = threading.Lock()
@@ -119,6 +122,13 @@ class TopologyDisplay:
                 self._said = time.time()
                 self._console.print(self._line(), markup=False)
 
+    def scaled(self, decision: ScaleDecision, answer: Answer | None) -> None:
+        """There was a look at how many slots are needed; what is done about it is told."""
+        with self._lock:
+            self._scaling = told_scaling(decision.to_dict(), answer)
+        if decision.action != "none" and self._live is None:
+            self._console.print(f"geoflux: {self._scaling}", markup=False)
+
     def _line(self) -> str:
         """Where an application is, where there is no terminal."""
         now = time.time()
@@ -139,6 +149,8 @@ class TopologyDisplay:
             ]
             if self._decisions:
                 parts.append(self._told())
+            if self._scaling:
+                parts.append(Text(self._scaling, style="dim", overflow="ellipsis", no_wrap=True))
         if self._note:
             parts.append(Text(self._note, style="dim"))
         return Group(*parts)
@@ -171,6 +183,24 @@ class TopologyDisplay:
             done, why = told_changes(changes_of(manifest)), reason_of(manifest)
             table.add_row(f"at {when:.0f} s", name, done, Text(why))
         return table
+
+
+def told_scaling(decision: Mapping[str, Any], answer: Answer | None = None) -> str:
+    """A decision about slots in a line: what was measured and predicted, what is done and why.
+
+    >>> told_scaling({"before": {"a": 1}, "after": {"a": 2}, "action": "scale_out",
+    ...     "carried_out": True, "measured": 3.0, "predicted_before": 2.5, "reason": "too slow"})
+    'slots 1 to 2; an input takes 3.0 s (2.5 s predicted); too slow'
+    """
+    before, after = shown(decision["before"]), shown(decision["after"])
+    slots = f"slots {before}"
+    if decision["action"] != "none":
+        slots += f" to {after}" if decision["carried_out"] else f", {after} recommended"
+    times = [decision["measured"], decision["predicted_before"]]
+    measured, predicted = ("unknown" if t is None else duration(t) for t in times)
+    line = f"{slots}; an input takes {measured} ({predicted} predicted); {decision['reason']}"
+    short_of = answer is not None and answer.state == "short"
+    return f"{line}; {answer.reason}" if answer is not None and short_of else line
 
 
 def reads_of(topology: Topology, node: Node) -> list[str]:

@@ -17,11 +17,12 @@ from geoflux.cli.report import write_report
 from geoflux.cli.report_cards import card, entry, key, lead
 from geoflux.cli.report_page import tile_row, write_page
 from geoflux.cli.report_tables import row, table
-from geoflux.cli.topology_display import reads_of
+from geoflux.cli.topology_display import reads_of, told_scaling
 from geoflux.cli.wording import count, duration, plural, short
 from geoflux.config import Config
 from geoflux.engine.summary import Summary, latencies
 from geoflux.keyed_api import OperatorSummary
+from geoflux.scale.scaler import ScaleRecord
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.keys import store_of
 from geoflux.state.store import Store
@@ -48,6 +49,9 @@ def write_topology_report(
         card("Operators", _operators(topology, operators, manifests), wide=True),
         card("Streams", _streams(topology, operators, manifests), wide=True),
     ]
+    decisions = ScaleRecord(Store(str(out))).decisions()
+    if decisions:
+        cards.append(card("Slots that follow the load", _scaling(decisions), wide=True))
     for name, some in manifests.items():
         if any(m["processed"] for m in some):
             cards.append(_flow(name, EpochSeries.of(some), operators[name]))
@@ -131,6 +135,24 @@ def _streams(topology: Topology, operators: Told, manifests: Mapping[str, list[M
     return lead("Rows that were committed, and who reads them.") + table(
         ("stream", "#rows", "read by"), rows
     )
+
+
+def _scaling(decisions: list[dict[str, Any]]) -> str:
+    """Every change that was made or recommended, with what was known then; and the last look."""
+    started = decisions[0]["at"]
+    rows = [
+        "<tr>"
+        f'<td class="number">{count(one["look"])}</td>'
+        f'<td class="number">{duration(one["at"] - started)}</td>'
+        f"<td>{escape(told_scaling(one))}</td></tr>"
+        for one in decisions
+        if one["action"] != "none" or one is decisions[-1]
+    ]
+    note = lead(
+        f"{plural(len(decisions), 'look')} at what an input takes, in all operators together; of "
+        "each change what was measured, predicted and done, and the last look."
+    )
+    return note + table(("#look", "#after", "what was seen and done"), rows)
 
 
 def _written(stream: str, manifests: list[Manifest]) -> int:

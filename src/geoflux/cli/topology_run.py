@@ -51,7 +51,10 @@ def run_file(path: Path, flags: Mapping[str, Any], out: Path, as_json: bool) -> 
             signal.signal(signal.SIGTERM, interrupt)
             display.watch(draining.waiting)
 
-        summary = run_topology(topology, config, out, on_epoch=display.epoch, on_start=started)
+        summary = run_topology(
+            topology, config, out, on_epoch=display.epoch, on_start=started,
+            on_decision=display.scaled,
+        )  # fmt: skip
     report = write_topology_report(topology, configs_of(topology, config), out, summary.operators)
     print_topology_summary(console, summary.operators, out, report)
     if as_json:
