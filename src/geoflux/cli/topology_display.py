@@ -190,7 +190,7 @@ def told_scaling(decision: Mapping[str, Any], answer: Answer | None = None) -> s
 
     >>> told_scaling({"before": {"a": 1}, "after": {"a": 2}, "action": "scale_out",
     ...     "carried_out": True, "measured": 3.0, "predicted_before": 2.5, "reason": "too slow"})
-    'slots 1 to 2; an input takes 3.0 s (2.5 s predicted); too slow'
+    'slots 1 to 2; an input takes 3 s (2.5 s predicted); too slow'
     """
     before, after = shown(decision["before"]), shown(decision["after"])
     slots = f"slots {before}"
