@@ -26,7 +26,7 @@ from geoflux.engine.keyed_engine import KeyedEngine, KeyedSetting
 from geoflux.engine.keyed_rows import KeyedIntake
 from geoflux.engine.keyed_streams import stream_schema
 from geoflux.engine.keyed_task import Budget
-from geoflux.engine.rooted import Followed, Sampling, rooted_schema
+from geoflux.engine.rooted import MARKS, Followed, Sampling, rooted_schema
 from geoflux.engine.source import EventSource, RawBatch
 from geoflux.engine.stream_events import Upstream, stream_events
 from geoflux.errors import OperatorError
@@ -108,6 +108,7 @@ class Ledger:
         for name in manifest["files"]:
             if name.startswith("quarantine/"):
                 for row in pq.read_table(store.path(name)).column("row").to_pylist():
+                    assert not set(json.loads(row)) & MARKS
                     self.live[json.loads(row)["origin"]] -= 1
         times = np.full(len(manifest["roots"]), float(step))
         roots, ids, positions = _columns(manifest["roots"], 3)

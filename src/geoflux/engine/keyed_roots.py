@@ -96,25 +96,31 @@ class Tracer:
         return self.followed.taken(rest, -done[rest])
 
     @cached_property
-    def _origins(self) -> Ints:
-        """The row that each result comes from; -1: none."""
+    def _walk(self) -> tuple[Ints, Ints, Ints]:
+        """The results that come from followed rows, the rows that these come from, and by stream
+        the sum over rows of the squared number of their results."""
         places = np.concatenate([*self._parents, np.empty(0, np.int64)])
         results = np.array([len(some) for some in self._parents], np.int64)
-        origins, batch, wrong = _numbered(places, results, np.array(self._sizes, np.int64))
+        known = np.zeros(self._total, np.bool_)
+        known[self._rows.places] = True
+        stream = self._stream if self._streams else np.empty(0, np.int32)
+        hits, rows, squares, batch, wrong = _walked(
+            places, results, np.array(self._sizes, np.int64), known, stream,
+            len(self._operator.streams),
+        )  # fmt: skip
         if batch >= 0:
             raise OperatorError(
                 f"{type(self._operator).__name__}.process: a result comes from row {wrong}, as "
                 f"{ROW} says; expected 0 to {self._sizes[batch] - 1}, the rows that were given"
             )
-        found: Ints = origins
-        return found
+        return hits, rows, squares
 
     @cached_property
     def _stream(self) -> Any:
         """The stream of each result, as a number; -1: none of them."""
         column = pa.chunked_array([c for s in self._streams for c in s.chunks], pa.string())
         names = pa.array(self._operator.streams)
-        return pc.index_in(column, names).fill_null(-1).to_numpy()
+        return pc.index_in(column, names).fill_null(-1).to_numpy().astype(np.int32, copy=False)
 
     @cached_property
     def _results(self) -> tuple[Marks, Ints]:
@@ -123,10 +129,8 @@ class Tracer:
         rows = self._rows
         if not (len(rows) and self._says and self._sampling and self._sampling.readers):
             return Marks(), np.empty(0, np.int64)
-        known = np.zeros(self._total + 1, np.bool_)  # the last is for results of no row
-        known[rows.places] = True
-        hits = np.flatnonzero(known[self._origins])
-        parents = np.searchsorted(rows.places, self._origins[hits])
+        hits, origins, _ = self._walk
+        parents = np.searchsorted(rows.places, origins)
         order = np.argsort(parents, kind="stable")
         ordinals = np.empty(len(hits), np.int64)
         ordinals[order] = np.arange(len(hits)) - np.searchsorted(parents[order], parents[order])
@@ -155,13 +159,8 @@ class Tracer:
         come from, the sum over rows of their squared numbers."""
         if self._sampling is None or not self._says:
             return {stream: [count] for stream, count in results.items()}
-        found: dict[str, list[float]] = {}
-        for number, stream in enumerate(self._operator.streams):
-            if stream in results:
-                mine = self._origins[self._stream == number] if self._streams else self._origins
-                counts = np.bincount(mine + 1)[1:]
-                found[stream] = [results[stream], int(counts @ counts)]
-        return found
+        squares = dict(zip(self._operator.streams, self._walk[2].tolist(), strict=True))
+        return {stream: [count, squares[stream]] for stream, count in results.items()}
 
     def marks_of(self, stream: str) -> Marks:
         """The rows of a stream that derive from followed ones, with the ids of their records; none,
@@ -183,20 +182,27 @@ def _places(column: pa.ChunkedArray) -> Ints:
 
 
 @numba.njit(cache=True)
-def _numbered(places: Any, results: Any, sizes: Any) -> Any:
-    """Rows of batches as rows of all of them, and where a result names a row that was not given
-    (-1: nowhere); each batch has so many results and so many rows."""
-    out = np.empty(places.size, np.int64)
-    at, start = 0, 0
-    for batch in range(sizes.size):
+def _walked(
+    places: Any, results: Any, sizes: Any, known: Any, stream: Any, streams: int
+) -> Any:  # fmt: skip
+    """One pass over the results of batches, each with so many results and so many rows. Where a
+    result names a row that was not given, its batch and that row instead (-1: nowhere)."""
+    hits, rows = np.empty(places.size, np.int64), np.empty(places.size, np.int64)
+    counts, squares = np.zeros((streams, known.size), np.int32), np.zeros(streams, np.int64)
+    at, start, found = 0, 0, 0
+    for batch in range(results.size):
         for _ in range(results[batch]):
             place = places[at]
-            if place == _NONE:
-                out[at] = -1
-            elif 0 <= place < sizes[batch]:
-                out[at] = start + place
-            else:
-                return out, batch, place
+            if 0 <= place < sizes[batch]:
+                row, of = start + place, stream[at] if stream.size else 0
+                if of >= 0:
+                    squares[of] += 2 * counts[of, row] + 1
+                    counts[of, row] += 1
+                if known[row]:
+                    hits[found], rows[found] = at, row
+                    found += 1
+            elif place != _NONE:
+                return hits, rows, squares, batch, place
             at += 1
         start += sizes[batch]
-    return out, -1, 0
+    return hits[:found].copy(), rows[:found].copy(), squares, -1, 0

@@ -11,7 +11,7 @@ import pyarrow as pa
 from geoflux.engine.addressing import Addresses
 from geoflux.engine.blobs import pack_rows
 from geoflux.engine.keyed_task import KeyedTask
-from geoflux.engine.rooted import MARKED, Followed, Marks, as_text
+from geoflux.engine.rooted import MARKED, Followed, Marks, as_text, without_marks
 from geoflux.engine.route import REPORT, Parcel, record_rows
 from geoflux.engine.source import RawBatch, Rejected, Slice
 from geoflux.engine.staging import stage_rejected
@@ -32,11 +32,12 @@ def route(
         if piece is not None:
             slices.append((piece.stream, piece.start, piece.stop))
         for batch in batches:
-            rows, positions, bad = task.intake.accept(batch)
             if task.sampling is not None:
                 lane_epoch = task.epoch if piece is None else None
                 marks = followed.marks(task.sampling, batch, lane_epoch)
-                marks = followed.accepted(marks, batch, positions)
+                batch = without_marks(batch)
+            rows, positions, bad = task.intake.accept(batch)
+            marks = followed.accepted(marks, batch, positions)
             received += len(rows) + len(bad)
             rejected += bad
             if task.record_input:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -255,6 +255,12 @@ def with_marks(table: pa.Table, first: int, metadata: Mapping[bytes, bytes] | No
         place = table.schema.get_field_index(name)
         table = table.set_column(place, table.schema.field(place), pa.array(values, mask=missing))
     return table
+
+
+def without_marks(batch: RawBatch) -> RawBatch:
+    """A batch without these columns: they are nobody's concern who reads what was refused."""
+    names = [name for name in (ROOT, RECORD) if name in batch.table.schema.names]
+    return replace(batch, table=batch.table.drop_columns(names)) if names else batch
 
 
 def as_text(columns: Sequence[Ids]) -> str:
