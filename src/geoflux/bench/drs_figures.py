@@ -61,14 +61,13 @@ class Bulk:
 
     allocation: str
     simulated: float
-    error: float
     models: Mapping[str, float] = field(default_factory=dict)
 
 
 def allocations(folder: Path, app: str, runs: Sequence[Allocated], recommended: str) -> Path:
     """Figure 6, for one application."""
     words = Words(
-        f"Every allocation of as many processors: {app} (figure 6)", "processors by operator",
+        f"Allocations of as many processors: {app} (figure 6)", "processors by operator",
         _SOJOURN, "measured on Spark, with two standard errors; * is what the model recommends",
     )  # fmt: skip
     bars = [
@@ -146,7 +145,7 @@ def bulks(folder: Path, rates: Mapping[float, Sequence[Bulk]]) -> Path:
     for rate, found in rates.items():
         for one in found:
             group = f"{one.allocation}\n{rate:g} frames a second"
-            bars.append(Bar(group, "simulated", one.simulated, one.error, "grey"))
+            bars.append(Bar(group, "simulated", one.simulated, colour="grey"))
             bars += [
                 Bar(group, name, value, colour=_COLOURS[place])
                 for place, (name, value) in enumerate(one.models.items())

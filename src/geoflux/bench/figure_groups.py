@@ -27,6 +27,8 @@ from geoflux.bench.figures import Curve, Mark, draw_mark, stroke
 _MOST_VALUES = 14
 """Beyond so many bars there is no room for their values."""
 
+_ROOM = 1.5
+
 
 @dataclass(frozen=True)
 class Bar:
@@ -96,9 +98,10 @@ def draw_rows(
             for mark in marks:
                 draw_mark(axes, mark if n == 0 else Mark(mark.at, "", mark.colour))
             axes.set_ylabel(row.y)
-            axes.set_ylim(bottom=0)
-            if row.whole:
-                axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+            # The words of marks stand above the curves of the first row.
+            top = axes.get_ylim()[1] * (_ROOM if n == 0 and marks else 1.05)
+            axes.set_ylim(0, top)
+            axes.yaxis.set_major_locator(MaxNLocator(4, integer=row.whole))
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
             axes.grid(axis="y")
         figure.align_ylabels(every)

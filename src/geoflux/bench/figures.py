@@ -41,6 +41,8 @@ _FEW_TICKS = 8
 """With so few places on a logarithmic axis, each of them is a tick."""
 _FEW_DECADES = 2.0
 """A logarithmic axis this short has ticks between its powers of ten."""
+_ROOM = 1.12
+"""For the words of marks, above the curves."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,8 @@ def draw_curves(
         axes.grid(axis="y")
         for mark in marks:
             draw_mark(axes, mark)
+        if any(mark.label for mark in marks) and "y" not in log:
+            axes.set_ylim(top=axes.get_ylim()[1] * _ROOM)
         figure.legend(loc="outside lower center", ncols=2, fontsize=10, handlelength=2.6)
         return write(figure, path)
 
