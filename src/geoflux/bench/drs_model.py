@@ -8,7 +8,7 @@ function returns figures by name; all of it comes from seeds.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal, localcontext
 from statistics import median
 from typing import Any
@@ -25,6 +25,7 @@ from geoflux.bench.drs_allocations import (
 from geoflux.bench.drs_networks import Kind, as_stations, random_network
 from geoflux.bench.drs_sizes import FULL, QUICK, ModelSizes
 from geoflux.bench.table import Bars
+from geoflux.errors import ConfigError
 from geoflux.scale.epochs import Epochs, SlotWork, epoch_delay
 from geoflux.scale.erlang import Erlang
 from geoflux.scale.forms import Model
@@ -50,13 +51,23 @@ __all__ = ["BARS", "FULL", "QUICK", "ModelSizes", "measure_model"]
 _USED = (0.05, 0.3, 0.5, 0.7, 0.9, 0.99, 0.9999)
 
 
-def measure_model(sizes: ModelSizes) -> dict[str, Any]:
-    """All of it."""
-    return (
-        erlang_error(sizes) | greedy_optimal(sizes) | simulated_within(sizes)
-        | fork_allocations(sizes) | recommended(sizes) | epochs_within(sizes)
-        | unequal_within(sizes) | ciw_within(sizes) | allocate_times() | measure_times()
+def measure_model(
+    sizes: ModelSizes, tell: Callable[[str], None] = lambda _: None
+) -> dict[str, Any]:  # fmt: skip
+    """All of it but what needs ciw; ``tell`` hears what has been done."""
+    steps: tuple[tuple[str, Callable[[ModelSizes], dict[str, float]]], ...] = (
+        ("Erlang's formulas", erlang_error), ("the greedy against all allocations", greedy_optimal),
+        ("simulated networks", simulated_within), ("allocations with forks", fork_allocations),
+        ("recommended allocations and their neighbours", recommended),
+        ("micro-batches", epochs_within), ("unequal processors", unequal_within),
+        ("times of allocation", lambda _: allocate_times()),
+        ("times of measurement", lambda _: measure_times()),
     )  # fmt: skip
+    figures: dict[str, Any] = {}
+    for told, step in steps:
+        figures |= step(sizes)
+        tell(told)
+    return figures
 
 
 def erlang_error(sizes: ModelSizes) -> dict[str, float]:
@@ -115,10 +126,16 @@ def _errors(kind: Kind, sizes: ModelSizes) -> dict[str, list[float]]:
 
 def ciw_within(
     sizes: ModelSizes, points: Sequence[tuple[int, float]] = ((1, 0.5), (4, 0.7))
-) -> Any:
+) -> dict[str, float]:
     """The largest relative error of M/M/k's mean sojourn time, and of the simulator's, against ciw,
     which is written by others."""
-    import ciw
+    try:
+        import ciw
+    except ImportError as error:
+        raise ConfigError(
+            "ciw, the simulator of others that ours is compared with, is not installed: "
+            'pip install "geoflux[dev]", or pip install ciw'
+        ) from error
 
     ours = simulator = 0.0
     for k, used in points:

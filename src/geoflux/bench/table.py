@@ -30,18 +30,22 @@ def print_result(console: Console, title: str, result: Mapping[str, Any], bars: 
     console.print(table)
 
 
-def is_met(value: float, bar: tuple[str, float] | tuple[str, float, float]) -> bool:
-    """Whether a figure is where it should be.
+def is_met(value: float | None, bar: tuple[str, float] | tuple[str, float, float]) -> bool:
+    """Whether a figure is where it should be; what never happened is not.
 
     >>> is_met(0.4, ("in", 0.36, 0.5)), is_met(0.4, (">=", 0.5)), is_met(True, (">=", 1))
     (True, False, True)
     """
     sign, least, most = bar[0], bar[1], bar[-1]
-    return bool((sign == "<=" or value >= least) and (sign == ">=" or value <= most))
+    return value is not None and bool(
+        (sign == "<=" or value >= least) and (sign == ">=" or value <= most)
+    )
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, bool):
+    if isinstance(value, bool | str):
         return str(value)
+    if value is None:
+        return "never"
     small = isinstance(value, float) and abs(value) < 1000
     return f"{value:,.3g}" if small else f"{value:,.0f}"

@@ -307,6 +307,21 @@ def bench_guard(
     _benchmark("geoflux bench guard", run, bars, quick, as_json)
 
 
+@bench.command("drs", epilog="Example:  geoflux bench drs --quick --json")
+def bench_drs(
+    quick: Annotated[bool, typer.Option(help="Smaller: the model within a minute.")] = False,
+    only: Annotated[str, typer.Option(help="Parts of it: model, spark.")] = "",
+    as_json: Json = False,
+) -> None:
+    """How many processors, and where: the model against simulators, applications on Spark."""
+    from geoflux.bench import drs
+
+    parts = [part.strip() for part in only.split(",")] if only else drs.PARTS
+    run = partial(drs.run_benchmark, parts=parts)
+    bars = drs.QUICK_BARS if quick else drs.BARS
+    _benchmark("geoflux bench drs", run, bars, quick, as_json)
+
+
 def _benchmark(title: str, run: Any, bars: Any, quick: bool, as_json: bool) -> dict[str, Any]:
     from geoflux.bench.table import print_result
 

@@ -1,0 +1,99 @@
+"""`geoflux bench drs`: the model behind scaling against simulators, and applications on Spark.
+
+Redraws figures 6 to 10 of the paper and prints its table II.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from geoflux.bench import drs_figures as draw
+from geoflux.bench import drs_model, drs_spark
+from geoflux.bench.drs_allocations import TABLE_II
+from geoflux.bench.drs_apps import CHAIN, LOOP
+from geoflux.bench.drs_bulks import measure_bulks
+from geoflux.bench.drs_sizes import ModelSizes
+from geoflux.bench.figures import FOLDER
+from geoflux.bench.table import Bars
+from geoflux.errors import ConfigError
+from geoflux.scale.decisions import shown
+from geoflux.sections import EngineConfig
+from geoflux.spark.session import build_session, stop_session, warm_workers
+
+PARTS = ("model", "spark")
+_APPS = (CHAIN, LOOP)
+BARS: Bars = {
+    **drs_model.BARS,
+    **{f"{app.name}_recommended_is_best": (">=", 0.95) for app in _APPS},
+    **{f"{app.name}_rank_correlation": (">=", 0.9) for app in _APPS},
+    **{f"{app.name}_wrong_runs": ("<=", 0) for app in _APPS},
+}
+_FOR_ALL_SIZES = (
+    "simulated_rank_correlation", "chain_recommended_is_best", "chain_rank_correlation",
+    "loop_recommended_is_best", "loop_rank_correlation",
+)  # fmt: skip
+QUICK_BARS: Bars = {name: bar for name, bar in BARS.items() if name not in _FOR_ALL_SIZES}
+"""Short runs are too noisy to tell neighbours apart."""
+
+
+def run_benchmark(
+    console: Console, quick: bool = False, figures: Path = FOLDER, parts: Sequence[str] = PARTS
+) -> dict[str, Any]:
+    """Everything, one after the other; returns the figures by name and draws into ``figures``."""
+    unknown = [part for part in parts if part not in PARTS]
+    if unknown:
+        raise ConfigError(f"no part {', '.join(unknown)}: expected {', '.join(PARTS)}")
+    result: dict[str, Any] = {"quick": quick}
+    if "model" in parts:
+        result |= run_model(console, drs_model.QUICK if quick else drs_model.FULL, figures)
+    if "spark" in parts:
+        with tempfile.TemporaryDirectory() as folder:
+            sizes = drs_spark.QUICK if quick else drs_spark.FULL
+            result |= run_on_spark(console, sizes, Path(folder), figures)
+    return result
+
+
+def run_model(console: Console, sizes: ModelSizes, figures: Path) -> dict[str, Any]:
+    """The part without Spark: figure 10 and table II."""
+    result = drs_model.measure_model(sizes, lambda told: console.print(f"[dim]{told}"))
+    try:
+        result |= drs_model.ciw_within(sizes)
+    except ConfigError as error:
+        console.print(f"[yellow]two figures are left out:[/] {escape(str(error))}")
+    found, bulks = measure_bulks(sizes.trees // 2)
+    draw.bulks(figures, bulks)
+    console.print("[dim]bulk arrivals")
+    console.print(draw.table_ii(result, TABLE_II))
+    return result | found
+
+
+def run_on_spark(
+    console: Console, sizes: drs_spark.SparkSizes, folder: Path, figures: Path
+) -> dict[str, Any]:  # fmt: skip
+    """The part on Spark, in a session of its own: figures 6 and 7."""
+    # Slots sleep: there are threads for all of them, and for those who read and route.
+    config = EngineConfig(master=f"local[{sizes.processors + 4}]", memory="2g")
+    session = build_session(config, {"spark.scheduler.mode": "FAIR"})
+    result: dict[str, Any] = {}
+    runs: dict[str, list[draw.Allocated]] = {}
+    try:
+        warm_workers(session)
+        for app in _APPS:
+            bench = drs_spark.SparkBench(console, session, folder, sizes, app)
+            found, pairs = drs_spark.measure_app(bench)
+            result |= {f"{app.name}_{name}": value for name, value in found.items()}
+            runs[app.name] = [
+                draw.Allocated(shown(run.allocation), run.sojourn, run.error, predicted)
+                for run, predicted in pairs
+            ]
+            draw.allocations(figures, app.name, runs[app.name], found["recommended"])
+    finally:
+        stop_session(session)
+    draw.predicted(figures, runs)
+    return result
