@@ -13,8 +13,8 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from geoflux.bench import drs_changes, drs_model, drs_spark
 from geoflux.bench import drs_figures as draw
-from geoflux.bench import drs_model, drs_spark
 from geoflux.bench.drs_allocations import TABLE_II
 from geoflux.bench.drs_apps import CHAIN, LOOP
 from geoflux.bench.drs_bulks import measure_bulks
@@ -33,10 +33,17 @@ BARS: Bars = {
     **{f"{app.name}_recommended_is_best": (">=", 0.95) for app in _APPS},
     **{f"{app.name}_rank_correlation": (">=", 0.9) for app in _APPS},
     **{f"{app.name}_wrong_runs": ("<=", 0) for app in _APPS},
+    "decisions_on_constant_load": ("<=", 0),
+    "rearranged_alike": (">=", 1),
+    "longest_met_again": (">=", 1),
+    "processors_given_back": (">=", 1),
+    "rearranged_lost_or_doubled": ("<=", 0),
+    "tuples_lost_or_doubled": ("<=", 0),
 }
 _FOR_ALL_SIZES = (
     "simulated_rank_correlation", "chain_recommended_is_best", "chain_rank_correlation",
-    "loop_recommended_is_best", "loop_rank_correlation",
+    "loop_recommended_is_best", "loop_rank_correlation", "decisions_on_constant_load",
+    "rearranged_alike", "longest_met_again", "processors_given_back",
 )  # fmt: skip
 QUICK_BARS: Bars = {name: bar for name, bar in BARS.items() if name not in _FOR_ALL_SIZES}
 """Short runs are too noisy to tell neighbours apart."""
@@ -55,7 +62,7 @@ def run_benchmark(
     if "spark" in parts:
         with tempfile.TemporaryDirectory() as folder:
             sizes = drs_spark.QUICK if quick else drs_spark.FULL
-            result |= run_on_spark(console, sizes, Path(folder), figures)
+            result |= run_on_spark(console, sizes, Path(folder), figures, quick)
     return result
 
 
@@ -74,16 +81,19 @@ def run_model(console: Console, sizes: ModelSizes, figures: Path) -> dict[str, A
 
 
 def run_on_spark(
-    console: Console, sizes: drs_spark.SparkSizes, folder: Path, figures: Path
+    console: Console, sizes: drs_spark.SparkSizes, folder: Path, figures: Path, quick: bool
 ) -> dict[str, Any]:  # fmt: skip
-    """The part on Spark, in a session of its own: figures 6 and 7."""
+    """The part on Spark, in a session of its own: figures 6 to 9."""
     # Slots sleep: there are threads for all of them, and for those who read and route.
     config = EngineConfig(master=f"local[{sizes.processors + 4}]", memory="2g")
     session = build_session(config, {"spark.scheduler.mode": "FAIR"})
     result: dict[str, Any] = {}
     runs: dict[str, list[draw.Allocated]] = {}
+    best: dict[str, dict[str, int]] = {}
     try:
         warm_workers(session)
+        warm = drs_spark.SparkBench(console, session, folder / "warm", drs_spark.QUICK, CHAIN)
+        warm.measured(drs_spark.evenly(CHAIN, sizes.processors))  # workers load, kernels compile
         for app in _APPS:
             bench = drs_spark.SparkBench(console, session, folder, sizes, app)
             found, pairs = drs_spark.measure_app(bench)
@@ -93,6 +103,13 @@ def run_on_spark(
                 for run, predicted in pairs
             ]
             draw.allocations(figures, app.name, runs[app.name], found["recommended"])
+            counts = map(int, found["recommended"].split(":"))
+            best[app.name] = dict(zip([part.name for part in app.parts], counts, strict=True))
+        changing = drs_changes.QUICK if quick else drs_changes.FULL
+        starts = [best[CHAIN.name], *drs_changes.poor(best[CHAIN.name])]
+        result |= drs_changes.measure_changes(
+            console, session, folder, figures, CHAIN, starts, changing
+        )
     finally:
         stop_session(session)
     draw.predicted(figures, runs)

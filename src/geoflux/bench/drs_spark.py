@@ -38,12 +38,12 @@ class SparkSizes:
     warm: float = 15.0
     """Seconds of each that are not counted."""
     processors: int = 12
-    least: int = 6
-    """Allocations that are run at least."""
+    most: int = 8
+    """Allocations that are run at most."""
 
 
 FULL = SparkSizes()
-QUICK = SparkSizes(seconds=12.0, warm=4.0, processors=9, least=2)
+QUICK = SparkSizes(seconds=8.0, warm=2.0, processors=9, most=2)
 
 
 @dataclass
@@ -104,6 +104,11 @@ class SparkBench:
         return seen
 
 
+def evenly(app: App, processors: int) -> dict[str, int]:
+    """As many for every operator."""
+    return {part.name: processors // len(app.parts) for part in app.parts}
+
+
 def neighbours(best: Allocation) -> list[dict[str, int]]:
     """One processor moved from an operator to another."""
     return [
@@ -117,14 +122,14 @@ def neighbours(best: Allocation) -> list[dict[str, int]]:
 def measure_app(bench: SparkBench) -> tuple[dict[str, Any], list[tuple[Measured, float]]]:
     """Figures of one application, and all runs with what was predicted for them."""
     sizes, app = bench.sizes, bench.app
-    spare = {part.name: sizes.processors // len(app.parts) for part in app.parts}
+    spare = evenly(app, sizes.processors)
     base = bench.measured(spare)
     best = dict(assign(base.network, sizes.processors).counts)
     told = {shown(a): a for a in (best, *neighbours(best), spare)}
     ranked = sorted(told.values(), key=lambda a: predict(base.network, a).total)
     stable = [a for a in ranked if np.isfinite(predict(base.network, a).total)]
     runs = {shown(spare): base}
-    for allocation in stable:
+    for allocation in stable[: sizes.most]:
         if shown(allocation) not in runs:
             runs[shown(allocation)] = bench.measured(allocation)
     pairs = [(run, predict(base.network, run.allocation).total) for run in runs.values()]

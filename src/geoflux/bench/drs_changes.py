@@ -1,0 +1,137 @@
+"""Scaling at work on Spark, for figures 8 and 9: from poor allocations to the best one, and a load
+that rises and falls. A load that stays, begun with the best allocation, must lead to nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from geoflux.bench import drs_figures as draw
+from geoflux.bench.drs_apps import Allocation, App
+from geoflux.bench.drs_step import Timeline, step_figures, timeline
+from geoflux.scale.decisions import shown
+
+_PATIENT = {"look": "3s", "patience": 2, "settle": "9s", "window": 3, "payback": "120s"}
+"""As hours of the paper are minutes here, so is patience."""
+
+
+@dataclass(frozen=True)
+class ChangeSizes:
+    """How long the runs are."""
+
+    processors: int = 14
+    rearranged: float = 100.0
+    apart: str = "30s"
+    """Before the first change, and between two."""
+    rates: tuple[tuple[float, float], ...] = ((50.0, 15.0), (80.0, 40.0), (80.0, 12.0))
+    longest: float = 8.0
+    shortest: float = 2.5
+
+
+FULL = ChangeSizes()
+QUICK = ChangeSizes(9, 12.0, "4s", ((8.0, 10.0), (10.0, 20.0), (8.0, 5.0)))
+
+
+def measure_changes(
+    console: Console, session: SparkSession, folder: Path, figures: Path, app: App,
+    starts: Sequence[Allocation], sizes: ChangeSizes = FULL,
+) -> dict[str, Any]:  # fmt: skip
+    """Figures by name; the first of ``starts`` is the best allocation, the others are poor."""
+    runs = [
+        timeline(
+            app, session, folder, f"start-{place}", start, [(sizes.rearranged, app.rate)],
+            mode="on", goal="latency", processors=sum(start.values()), apart=sizes.apart,
+            **_PATIENT,
+        )
+        for place, start in enumerate(starts)
+    ]  # fmt: skip
+    for start, run in zip(starts, runs, strict=True):
+        console.print(f"[dim]{app.name} from {shown(start)}: {_told(run)}")
+    drawn = [_changing(shown(s), run) for s, run in zip(starts, runs, strict=True)]
+    draw.rearranged(figures, app.name, drawn)
+    lowest = dict.fromkeys(starts[0], 1) | {part.name: _least(app, part.name, sizes.rates[0][1])
+                                            for part in app.parts}  # fmt: skip
+    seen = timeline(
+        app, session, folder, "step", lowest, sizes.rates, mode="on", goal="processors",
+        processors=sizes.processors, longest=f"{sizes.longest}s", shortest=f"{sizes.shortest}s",
+        apart="9s", wait_down="20s", **_PATIENT,
+    )  # fmt: skip
+    console.print(f"[dim]{app.name}, steps: {_told(seen)}")
+    ends = np.cumsum([seconds for seconds, _ in sizes.rates]).tolist()
+    draw.stepped(figures, _stepping(seen, sizes, ends, lowest))
+    best = [run.changes[-1].after if run.changes else start
+            for start, run in zip(starts, runs, strict=True)]  # fmt: skip
+    return {
+        "decisions_on_constant_load": len(runs[0].changes),
+        "rearranged_alike": float(len({shown(a) for a in best}) == 1),
+        "rearranged_to": [shown(a) for a in best],
+        "rearranged_lost_or_doubled": sum(
+            abs(r.inputs - len(r.took)) + (not r.clean) for r in runs
+        ),
+        **step_figures(seen, (ends[0], ends[1]), sizes.longest),
+    }
+
+
+def poor(best: Allocation) -> list[dict[str, int]]:
+    """Two allocations with as many processors, unlike the best: one has too few where the best has
+    most, the other where it has second most.
+
+    >>> poor({"a": 4, "b": 6, "c": 2})
+    [{'a': 5, 'b': 4, 'c': 3}, {'a': 3, 'b': 7, 'c': 2}]
+    """
+    first, second, *rest = sorted(best, key=lambda name: -best[name])
+    last = rest[-1] if rest else second
+    one = {**best, first: best[first] - 2, second: best[second] + 1}
+    one[last] += 1
+    return [one, {**best, second: best[second] - 1, first: best[first] + 1}]
+
+
+def _least(app: App, name: str, rate: float) -> int:
+    """Slots with which an operator is about half busy."""
+    visits = {app.parts[0].name: 1.0}
+    for _ in range(64):  # loops die out
+        for part in app.parts[1:]:
+            reads = (part.reads,) if isinstance(part.reads, str) else part.reads
+            visits[part.name] = sum(_share(app, read, visits) for read in reads)
+    seconds = next(part.seconds for part in app.parts if part.name == name)
+    return max(1, round(2 * rate * visits[name] * seconds))
+
+
+def _share(app: App, read: str, visits: dict[str, float]) -> float:
+    name, _, stream = read.partition(".")
+    part = next(part for part in app.parts if part.name == name)
+    return visits.get(name, 0.0) * part.means[stream or next(iter(part.means))]
+
+
+def _told(run: Timeline) -> str:
+    changes = [f"{shown(d.before)} to {shown(d.after)} at {d.at - run.began:.0f} s"
+               for d in run.changes]  # fmt: skip
+    return ", ".join(changes) or "no change"
+
+
+def _changing(name: str, run: Timeline) -> draw.Changing:
+    end = float(run.came.max())
+    cuts = np.arange(0.0, end + 5, 5.0).tolist()
+    means = [(a, run.mean(a, b)) for a, b in pairwise(cuts)]
+    known = [(a + 2.5, m) for a, m in means if np.isfinite(m)]
+    changes = [(d.at - run.began, shown(d.after)) for d in run.changes]
+    return draw.Changing(name, [t for t, _ in known], [m for _, m in known], changes)
+
+
+def _stepping(
+    seen: Timeline, sizes: ChangeSizes, ends: Sequence[float], start: Allocation
+) -> draw.Stepping:
+    begins = [0.0, *ends[:-1]]
+    processors = [(0.0, float(sum(start.values())))]
+    processors += [(d.at - seen.began, float(sum(d.after.values()))) for d in seen.changes]
+    rates = [(at, rate) for at, (_, rate) in zip(begins, sizes.rates, strict=True)]
+    return draw.Stepping(
+        _changing("step", seen), rates, processors, sizes.longest, sizes.shortest, ends[-1]
+    )
