@@ -44,6 +44,7 @@ class App:
     name: str
     parts: tuple[Part, ...]
     rate: float
+    epoch_events: int = 100_000
 
     @property
     def operators(self) -> dict[str, Station]:
@@ -108,12 +109,12 @@ def write_inputs(folder: Path, rates: Sequence[tuple[float, float]], seed: int) 
     return len(at)
 
 
-def config_of(inputs: Path, **scale: Any) -> Config:
+def config_of(app: App, inputs: Path, **scale: Any) -> Config:
     """Settings of a run; inputs are followed, one and all."""
     return Config.from_dict(
         {
             "source": {"kind": "files", "path": str(inputs), "speed": 1.0},
-            "engine": {"epoch_events": 100_000},
+            "engine": {"epoch_events": app.epoch_events},
             "flux": {"policy": "static"},
             "run": {"mode": "drain"},
             "scale": {"mode": "observe", "sample": 1, "look": "5s"} | scale,

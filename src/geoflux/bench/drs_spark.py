@@ -74,7 +74,7 @@ class SparkBench:
         if not inputs.exists():
             write_inputs(inputs, [(self.sizes.seconds, self.app.rate)], _SEED)
         out = out / shown(allocation).replace(":", "-")
-        config, topology = config_of(inputs), self.app.topology(allocation)
+        config, topology = config_of(self.app, inputs), self.app.topology(allocation)
         heard: dict[str, list[Manifest]] = {name: [] for name in allocation}
         run_topology(
             topology, config, out, self.session, lambda name, m: heard[name].append(m),

@@ -87,7 +87,7 @@ def timeline(
     heard: dict[str, list[Manifest]] = {part.name: [] for part in app.parts}
     decisions: list[ScaleDecision] = []
     run_topology(
-        app.topology(start), config_of(inputs, **scale), out, session,
+        app.topology(start), config_of(app, inputs, **scale), out, session,
         lambda operator, m: heard[operator].append(m), emulated=app.emulated,
         on_decision=lambda decision, _: decisions.append(decision),
     )  # fmt: skip
