@@ -226,15 +226,14 @@ def print_topology_summary(
     """The table at the end of an application's run: a line per operator."""
     table = Table(title="what happened", title_justify="left")
     table.add_column("operator")
-    names = ("epochs", "received", "processed", "quarantined", "results", "rows/s", "slots")
-    for name in names:
-        table.add_column(name, justify="right")
+    for heading in ("epochs", "rows", "quarantined", "results", "rows/s", "slots"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for name, told in operators.items():
         results = told.get("results", told.get("matches", 0) + told.get("aggregates", 0))
         rate = told["processed"] / told["seconds"] if told["seconds"] else 0.0
-        counts = [told[n] for n in names[:4]]
+        counts = (told["epochs"], told["received"], told["quarantined"], results)
         table.add_row(
-            f"[bold]{name}", *(f"{number:,}" for number in (*counts, results)), short(rate),
+            f"[bold]{name}", *(f"{number:,}" for number in counts), short(rate),
             str(told["slots"]),
         )  # fmt: skip
     console.print(table)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,30 +75,31 @@ def verify_directory(directory: Path, as_json: bool) -> bool:
 
 
 def print_topology_verification(console: Console, found: TopologyVerification) -> None:
-    """The verdict: a line per operator, and what went wrong on streams."""
-    table = Table(title="verification", title_justify="left")
-    table.add_column("operator")
-    for name in ("rows", "results", "missing", "unexpected"):
-        table.add_column(name, justify="right")
-    for name in ("read of streams", "waiting", "lost", "doubled", "unknown"):
-        table.add_column(name, justify="right")
+    """The verdict: a line per operator, and one per reader of streams."""
+    results = _table("verification", ("operator", "rows", "results", "missing", "unexpected"))
     for name, one in found.operators.items():
-        told = _told(one)
-        stream = found.streams.get(name)
-        rest = (
-            [f"{stream.read:,}", f"{stream.waiting:,}",
-             *(_bad(n) for n in (stream.lost, stream.doubled, stream.unknown))]
-            if stream is not None else ["-"] * 5
-        )  # fmt: skip
-        table.add_row(
-            f"[bold]{name}", f"{told[0]:,}", f"{told[1]:,}", _bad(told[2]), _bad(told[3]), *rest
-        )
-    console.print(table)
+        rows, given, missing, unexpected = _told(one)
+        results.add_row(f"[bold]{name}", f"{rows:,}", f"{given:,}", _bad(missing), _bad(unexpected))
+    console.print(results)
+    streams = _table("streams", ("read by", "committed", "read", "waiting", "lost", "doubled",
+                                 "unknown"))  # fmt: skip
+    for name, stream in found.streams.items():
+        good = (stream.committed, stream.read, stream.waiting)
+        wrong = (stream.lost, stream.doubled, stream.unknown)
+        streams.add_row(f"[bold]{name}", *(f"{n:,}" for n in good), *map(_bad, wrong))
+    console.print(streams)
     console.print(
         "[green]every result is right, and every row came over once[/]"
         if found.is_clean
         else "[red]the application is wrong[/]"
     )
+
+
+def _table(title: str, headings: Sequence[str]) -> Table:
+    table = Table(title=title, title_justify="left")
+    for number, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if number else "left", no_wrap=True)
+    return table
 
 
 def _told(found: Any) -> tuple[int, int, int, int]:

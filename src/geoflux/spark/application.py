@@ -53,6 +53,7 @@ class Application:
         self._members = members
         self._problems: list[tuple[str, BaseException]] = []
         self._changed = threading.Event()
+        self._gate = threading.Event()
         self.is_stopped = False
 
     def stop(self) -> None:
@@ -69,12 +70,15 @@ class Application:
             InheritableThread(target=self._work, args=(member,), name=member.name, daemon=True)
             for member in self._members
         ]
-        for thread in threads:
+        for member, thread in zip(self._members, threads, strict=True):
+            member.stream.gate = self._gate
             thread.start()
         try:
             while any(thread.is_alive() for thread in threads):
                 self._changed.wait(_LOOK_SECONDS)
                 self._changed.clear()
+                if all(member.stream.started.is_set() for member in self._members):
+                    self._gate.set()
                 if self._problems:
                     self.stop()
                 elif not self.is_stopped:

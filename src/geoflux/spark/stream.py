@@ -116,6 +116,11 @@ class EpochStream:
         self._ending = False
         self._problem: BaseException | None = None
         self._told: int | None = None
+        self.started = threading.Event()
+        """Set once the first query runs."""
+        self.gate: threading.Event | None = None
+        """No epoch begins before it is set: queries that are started together do not have to start
+        beside each other's work."""
         self.is_over = False
         """Whether the last run came to the end of the stream, and closed it if it was to."""
         self._progress: Progress | None = None
@@ -171,6 +176,7 @@ class EpochStream:
             query, late = self._started(pace, beat, at_once), False
             _await_source(query)
         self._progress = Progress(query)
+        self.started.set()
         try:
             while not query.awaitTermination(_POLL_SECONDS):
                 late = pace.deadline is not None and time.time() >= pace.deadline
@@ -230,6 +236,8 @@ class EpochStream:
         """Take the lock, unless the run is to end. Who stops the query holds it, and waits for
         this very thread: waiting for the lock then would be for ever."""
         while not (self._ending or self._asked.is_set()):
+            if self.gate is not None and not self.gate.wait(_POLL_SECONDS):
+                continue
             if self._lock.acquire(timeout=_POLL_SECONDS):
                 return
         raise _Stopping
