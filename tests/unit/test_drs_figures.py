@@ -130,6 +130,7 @@ def test_figure_7_has_a_mark_per_allocation_and_a_diagonal(tmp_path: Path) -> No
     drawn = path.read_text(encoding="utf-8")
     # A mark is used once per allocation and once in the legend; no line joins them.
     assert drawn.count("<use xlink:href") >= 3 + 2 + 2
+    assert "stroke: #2f6fde; stroke-width" not in drawn
     assert drawn.count("stroke-dasharray: 7.5") >= 1
 
 
