@@ -154,7 +154,7 @@ def bulks(folder: Path, rates: Mapping[float, Sequence[Bulk]]) -> Path:
 
 
 def table_ii(figures: Mapping[str, float], processors: Sequence[int]) -> Table:
-    """Milliseconds by the number of processors."""
+    """Milliseconds of processor time by the number of processors."""
     table = Table(title="Table II: milliseconds by processors", title_justify="left")
     table.add_column("")
     for k in processors:
