@@ -99,6 +99,9 @@ def test_bulk_arrivals_mislead_the_model_that_knows_nothing_of_them() -> None:
     assert figures["bulk_gigk_within"] < figures["bulk_mmk_within"]
     assert figures["bulk_gigk_is_best"] == figures["bulk_total_is_best"] == 1.0
     assert figures["bulk_mmk_is_best"] < 0.9
+    assert figures["bulk_total_within"] < 0.12, (
+        "bulks that come regularly wait less than Poisson ones"
+    )
 
 
 def test_published_equations_are_those_of_the_model_where_nothing_comes_in_bulk() -> None:
