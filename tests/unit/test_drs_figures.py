@@ -128,7 +128,12 @@ def test_figure_6_marks_the_recommended_allocation(tmp_path: Path) -> None:
 
 
 def test_figure_7_has_a_mark_per_allocation_and_a_diagonal(tmp_path: Path) -> None:
-    path = drs_figures.predicted(tmp_path, {"chain": RUNS, "loop": RUNS[:2]})
+    overrun = Allocated("3:3:6", 9.0, 0.1, float("inf"))
+    path = drs_figures.predicted(tmp_path, {"chain": [*RUNS, overrun], "loop": RUNS[:2]})
+    assert (
+        path.read_bytes()
+        == drs_figures.predicted(tmp_path, {"chain": RUNS, "loop": RUNS[:2]}).read_bytes()
+    )
     assert {"chain", "loop", "as predicted"} <= set(words(path))
     drawn = path.read_text(encoding="utf-8")
     # A mark is used once per allocation and once in the legend; no line joins them.
