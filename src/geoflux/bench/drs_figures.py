@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 
 from rich.table import Table
@@ -82,18 +83,21 @@ def allocations(folder: Path, app: str, runs: Sequence[Allocated], recommended: 
 
 
 def predicted(folder: Path, apps: Mapping[str, Sequence[Allocated]]) -> Path:
-    """Figure 7: one mark per allocation."""
+    """Figure 7: one mark per allocation that was predicted to keep up."""
     words = Words(
         "Predicted and measured (figure 7)", "predicted total sojourn time, seconds",
         "measured, seconds",
         "one mark per allocation; published: the same order, measured times above predicted ones",
     )  # fmt: skip
+    kept = {
+        app: [run for run in runs if isfinite(run.predicted)] for app, runs in apps.items()
+    }  # fmt: skip
     curves = [
         Curve(app, [run.predicted for run in runs], [run.measured for run in runs],
               _COLOURS[place], style="marks")
-        for place, (app, runs) in enumerate(apps.items())
+        for place, (app, runs) in enumerate(kept.items())
     ]  # fmt: skip
-    most = max(max(run.predicted, run.measured) for runs in apps.values() for run in runs)
+    most = max(max(run.predicted, run.measured) for runs in kept.values() for run in runs)
     curves.append(Curve("as predicted", (0.0, most), (0.0, most), "grey", published=True))
     return draw_curves(folder / "drs-7-predicted.svg", words, curves)
 
@@ -154,7 +158,7 @@ def bulks(folder: Path, rates: Mapping[float, Sequence[Bulk]]) -> Path:
 
 
 def table_ii(figures: Mapping[str, float], processors: Sequence[int]) -> Table:
-    """Milliseconds by the number of processors."""
+    """Milliseconds of processor time by the number of processors."""
     table = Table(title="Table II: milliseconds by processors", title_justify="left")
     table.add_column("")
     for k in processors:

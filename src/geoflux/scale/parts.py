@@ -66,7 +66,7 @@ def part_of(network: Network, i: int, k: int, how: tuple[Model, float]) -> Part:
     if operator.form == "keyed" or part.utilisation >= 1 or rate <= 0:
         return part
     batches = _batches(network, i, part)
-    part = _crowded(part, batches, operator)
+    part = _crowded(part, batches, operator, how[0])
     return replace(part, behind=sum(share * batch.mean_start() for share, batch in batches))
 
 
@@ -120,16 +120,21 @@ def _batches(network: Network, i: int, part: Part) -> list[tuple[float, Batch]]:
     return out
 
 
-def _crowded(part: Part, batches: list[tuple[float, Batch]], operator: Operator) -> Part:
+def _crowded(
+    part: Part, batches: list[tuple[float, Batch]], operator: Operator, model: Model
+) -> Part:  # fmt: skip
     """With what tuples wait for whole batches before them. Equation 5 is exact for that with one
     processor, and too little where batches are larger than the processors are many: there a batch
     keeps all of them busy like one service of a single fast processor (M/G/1). In between, in
-    proportion."""
+    proportion. Where nothing else arrives, how regularly the batches come is known (GI/G/1)."""
     used, wait, busy = part.utilisation, part.wait, part.stays[0].delayed
     for share, batch in batches:
         size = batch.seen
         weight = share * (size - 1) / (size - 1 + part.k)
-        whole = size * part.service / part.k * (1 + operator.service_scv / size) / 2
+        alone = share > 1 - 1e-9 and model != "mmk"
+        # What comes in Poisson batches of this size has the size as its variability.
+        batch_scv = part.arrival_scv / size if alone else 1.0
+        whole = size * part.service / part.k * (batch_scv + operator.service_scv / size) / 2
         wait += weight * max(used / (1 - used) * whole - part.wait, 0.0)
         busy += weight * max(used - part.stays[0].delayed, 0.0)
     return replace(part, stays=tuple(replace(s, wait=wait, delayed=busy) for s in part.stays))
