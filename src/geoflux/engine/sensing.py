@@ -1,5 +1,5 @@
-"""The sensors of Guard: who has queries in a slot's costliest partition, or in the whole operator when
-its slots become more or fewer, and from which round.
+"""The sensors of Guard: who has queries in a slot's costliest partition, or in all of an operator
+when its slots become more or fewer; and from which round.
 
 Users are kept with the queries, and rounds follow from their numbers: nothing is collected before
 it is asked for, and where queries have no users there is nothing to tell. Most queries are older
