@@ -75,7 +75,8 @@ def test_who_makes_slots_come_and_go_is_blocked_and_nobody_else(tmp_path: Path) 
     for m in manifests:
         assert m["guard"]["hotspots"] == (m["epoch"] in scalings)
         for block in m["guard"]["blocks"]:
-            assert block["reason"].startswith("withdrew from a hotspot and came back 2 times")
+            said = "withdrew what slots were added for and came back 2 times"
+            assert block["reason"].startswith(said)
             told = block["evidence"]["hotspots"]
             assert [item["kind"] for item in told] == ["scale_out"] * 3
             assert [item["queries"] for item in told] == [EACH] * 3
