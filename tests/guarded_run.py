@@ -90,9 +90,10 @@ GUARD = {"enabled": True, "round": "3s"}
 
 
 def started(
-    folder: Path, story: Story, guard: dict[str, Any] | None = None, policy: Any = None, **more: Any
+    folder: Path, story: Story, guard: dict[str, Any] | None = None, policy: Any = None,
+    wanted: Callable[[Run], int] | None = None, **more: Any,
 ) -> Run:  # fmt: skip
-    """A run that has not done an epoch."""
+    """A run that has not done an epoch; ``wanted`` says how many slots it should have."""
     folder.mkdir(parents=True, exist_ok=True)
     config = {
         "space": {"grid": [SIDE, SIDE]}, "engine": {"slots": SLOTS, "lateness": "30s"},
@@ -100,6 +101,8 @@ def started(
     }  # fmt: skip
     policy = policy or Measured(tuning_of("geoflux"))
     run = Run(folder, config, GridPlan.initial(SIDE, SIDE, SLOTS), policy)
+    if wanted is not None:
+        run.wanted = lambda: wanted(run)
     run.start(pa.Table.from_pylist(story.rows), [])
     return run
 

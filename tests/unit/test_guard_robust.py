@@ -9,6 +9,7 @@ import numpy as np
 from geoflux.guard import Summary
 from geoflux.guard.evidence import Evidence, newest
 from geoflux.guard.places import Reach, apart, meet
+from geoflux.guard.sensor import Kind
 from geoflux.guard.verdicts import removal_round
 from guard_by_hand import (
     CREW,
@@ -17,6 +18,7 @@ from guard_by_hand import (
     PLACES,
     ROBUST,
     ROME,
+    Stage,
     raid,
     warm,
 )
@@ -71,20 +73,53 @@ def test_who_has_always_been_there_is_not_moved_by_the_plan() -> None:
     assert not stage.blocked
 
 
+def swing(stage: Stage, user: str, count: int, late: bool = False) -> None:
+    """A user places, there are more slots, and what was placed is withdrawn; fewer slots come then,
+    or, ``late``, when it is back."""
+
+    def scaled(kind: Kind) -> None:
+        table = [[10, 10, 10, 10, 10, 30]] * len(stage.normals)
+        names, now = stage.normals, stage.guard.rounds.current
+        if any(row[0] == user for row in stage.rows):
+            names, table = [user, *names], [[count, 0, 0, 0, 0, 0], *table]
+        stage.occasion += 1
+        counts = np.array(table, np.int64)
+        stage.guard.sense(Summary(kind, 0, stage.occasion, now, tuple(names), counts, 1000))
+
+    stage.place(user, count)
+    if late:
+        scaled("scale_in")
+    scaled("scale_out")
+    stage.end(user, count)
+    if not late:
+        scaled("scale_in")
+    stage.close()
+
+
 def test_the_autoscaler_can_be_fed_as_well() -> None:
     """A load that swings so that scaling goes on for ever; decisions to scale have no place."""
     stage = warm(ROBUST)
-    for k in range(3):
-        stage.place("yo-yo", 80)
-        for kind, occasion in (("scale_out", 2 * k), ("scale_in", 2 * k + 1)):
-            count = 80 if kind == "scale_out" else 0
-            counts = np.array([[count, 0, 0, 0, 0, 0]] + [[10, 10, 10, 10, 10, 30]] * 20, np.int64)
-            users = ("yo-yo", *stage.normals)
-            now = stage.guard.rounds.current
-            stage.guard.sense(Summary(kind, 0, occasion, now, users, counts, 1000))  # type: ignore[arg-type]
-            if kind == "scale_out":
-                stage.end("yo-yo", 80)
-        stage.close()
+    for _ in range(3):
+        assert not stage.blocked
+        swing(stage, "yo-yo", 80)
+    assert stage.blocked == {"yo-yo"}
+
+
+def test_slots_that_go_late_do_not_hide_who_withdrew() -> None:
+    stage = warm(ROBUST)
+    for _ in range(3):
+        swing(stage, "yo-yo", 80, late=True)
+    assert stage.blocked == {"yo-yo"}
+
+
+def test_who_is_too_small_has_not_made_slots_come_and_go() -> None:
+    """Something else did: clients that come and go are a hundredth of what there is."""
+    stage = warm(ROBUST)
+    for _ in range(4):
+        swing(stage, "client", 10)
+    assert not stage.blocked
+    for _ in range(3):
+        swing(stage, "yo-yo", 80)
     assert stage.blocked == {"yo-yo"}
 
 

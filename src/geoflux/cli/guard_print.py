@@ -67,11 +67,10 @@ def _print_evidence(console: Console, evidence: Mapping[str, Any]) -> None:
     console.print(escape(f"found together: {with_whom}"), highlight=False)
     hotspots = Table("hotspots", "round", "queries there", "of their recent ones", "place (cells)")
     for hotspot in evidence["hotspots"]:
-        place = hotspot.get("place")
         hotspots.add_row(
             ", ".join(str(number) for number in _ids(hotspot)), str(hotspot.get("round", "")),
             _figure(hotspot.get("queries")), _share(hotspot.get("rate")),
-            "" if place is None else ", ".join(f"{edge:.0f}" for edge in place),
+            _place(hotspot),
         )  # fmt: skip
     console.print(hotspots, highlight=False)
     features = Table("feature", "value")
@@ -83,6 +82,18 @@ def _print_evidence(console: Console, evidence: Mapping[str, Any]) -> None:
 def _ids(hotspot: Mapping[str, Any]) -> list[Any]:
     given = hotspot.get("hotspots", hotspot.get("hotspot", []))
     return list(given) if isinstance(given, list | tuple) else [given]
+
+
+def _place(hotspot: Mapping[str, Any]) -> str:
+    """Where it was; slots that were added are added for all that there is.
+
+    >>> _place({"kind": "plan", "place": [1.2, 0.0, 3.0, 4.0]}), _place({"kind": "scale_out"})
+    ('1, 0, 3, 4', 'more slots')
+    """
+    if hotspot.get("kind") == "scale_out":
+        return "more slots"
+    place = hotspot.get("place")
+    return "" if place is None else ", ".join(f"{edge:.0f}" for edge in place)
 
 
 def _figure(value: float | None) -> str:

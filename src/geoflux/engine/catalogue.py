@@ -260,12 +260,30 @@ class Catalogue:
         back[order] = np.arange(order.size)
         return pa.concat_tables(parts).take(pa.array(back)).combine_chunks()
 
+    def _live(self) -> npt.NDArray[np.int64]:
+        """Places of all that is live, in order."""
+        recent = np.array(list(self._recent.values()), np.int64)
+        return np.sort(np.concatenate((self._places[self._places >= 0], recent)))
+
     def live_rows(self) -> pa.Table:
         """All live queries by number."""
-        places = np.concatenate(
-            (self._places[self._places >= 0], np.array(list(self._recent.values()), np.int64))
-        )
-        return self._rows(np.sort(places))
+        return self._rows(self._live())
+
+    def layers(self) -> list[tuple[pa.Table, npt.NDArray[np.bool_]]]:
+        """The rows of all segments as they lie there, and which of them are live."""
+        places = self._live()
+        ends = np.searchsorted(places, np.arange(len(self._tables) + 1, dtype=np.int64) << 32)
+        out = []
+        for index, table in enumerate(self._tables):
+            alive = np.zeros(len(table), np.bool_)
+            alive[places[ends[index] : ends[index + 1]] & 0xFFFFFFFF] = True
+            out.append((table, alive))
+        return out
+
+    @property
+    def has_users(self) -> bool:
+        """Whether any query, live or not, has a user."""
+        return any(table.column("user").null_count < len(table) for table in self._tables)
 
     @property
     def rows_on_disk(self) -> int:

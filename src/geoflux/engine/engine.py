@@ -29,6 +29,7 @@ from geoflux.engine.outcome import Outcome
 from geoflux.engine.record_rules import RecordRules
 from geoflux.engine.retained_columns import naming_of
 from geoflux.engine.rooted import told
+from geoflux.engine.sensing import sensed_scaling
 from geoflux.engine.setting import Setting
 from geoflux.engine.snapshots import View
 from geoflux.engine.staging import publish, published_name, stage_rejected, sweep
@@ -264,11 +265,12 @@ class Engine(Epochs):
         decision = self._resized(decision, outcome.slots)
         self._note_plan(decision)
         decided = time.perf_counter() - began
+        scaled = self._scaled(opened)
         segments = self._catalogue_segments()
         manifest = self._manifest(opened, outcome, decision, segments)
         manifest["guard"] = self._guarding.commit(
             opened.intent.get("guard"), opened.intent["delta"], outcome.slots,
-            relieved, self._setting.clock(), self.catalogue.next_number,
+            relieved, self._setting.clock(), self.catalogue.next_number, scaled,
         )  # fmt: skip
         manifest["expired"] = rows_by_partition(expired)
         manifest["expired_segments"] = self._expired
@@ -332,6 +334,16 @@ class Engine(Epochs):
         self._apply(changes)
         self._policy_state = self._policy.resized(self._policy_state)
         return with_slots(decision, changes, reason)
+
+    def _scaled(self, opened: Opened) -> str | None:
+        """For Guard: who holds what in an epoch after which there are more slots or fewer. Told at
+        once, before anybody can withdraw what asked for them."""
+        task = opened.task
+        if task.rounds is None:
+            return None
+        return sensed_scaling(
+            self.catalogue, task.rounds, task.plan.slots, self._plan.slots, task.epoch
+        )
 
     def _apply(self, changes: Sequence[Change]) -> None:
         for change in changes:

@@ -112,15 +112,18 @@ class Guarding:
 
     def commit(
         self, note: Note | None, delta: str | None, slots: Sequence[SlotReport],
-        donors: Collection[int], now: float, next_number: int,
+        donors: Collection[int], now: float, next_number: int, scaled: str | None = None,
     ) -> dict[str, Any] | None:  # fmt: skip
-        """End an epoch in which ``donors`` give load away; fields of its manifest."""
+        """End an epoch in which ``donors`` give load away; fields of its manifest. ``scaled`` is
+        who holds what, where it is followed by more slots or fewer."""
         if note is None:
             return self._idle()
         began = time.perf_counter()
         state = self._state or GuardState()
         entry = Entry(note["now"], note["next_number"], delta, note["orders"])
         told = [s.sensed for s in slots if s.sensed is not None and s.slot in donors]
+        if scaled is not None:
+            told.append(scaled)
         if told:
             entry = replace(entry, sensed=sensed_written(self._store, told))
             sense_all(self.guard, told)

@@ -1,4 +1,5 @@
-"""The hotspot sensor in a slot: who has queries in its costliest partition, and from which round.
+"""The sensors of Guard: who has queries in a slot's costliest partition, or in all of an operator
+when its slots become more or fewer; and from which round.
 
 Users are kept with the queries, and rounds follow from their numbers: nothing is collected before
 it is asked for, and where queries have no users there is nothing to tell. Most queries are older
@@ -8,6 +9,7 @@ than the last rounds; of those only how many each user has is looked at.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,15 +17,21 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from geoflux.engine.catalogue import Catalogue
 from geoflux.guard import Found, Summary, sense
 from geoflux.guard.rounds import Rounds
+from geoflux.guard.sensor import Kind
 from geoflux.guard.tuning import ROUNDS_SEEN
 from geoflux.operators import queries
 from geoflux.operators.pubsub import PartitionState
 from geoflux.spatial.grid import Grid
 
 _BOX = ["x0", "y0", "x1", "y1"]
+_OPERATOR = 0
+"""Who sheds load when an operator is scaled: there is only the one."""
 Codes = npt.NDArray[Any]
+Layers = Sequence[tuple[pa.Table, npt.NDArray[np.bool_] | None]]
+"""Rows of queries by number, and which of them are alive (``None``: all)."""
 
 
 def sensed(
@@ -33,6 +41,32 @@ def sensed(
     layers = [(matcher.layer.rows, alive) for matcher, alive in state.matchers]
     if all(rows.column("user").null_count == len(rows) for rows, _ in layers):
         return None
+    names, older, recent = _dated(layers, rounds, grid)
+    p = state.partition
+    box = (float(p.col0), float(p.row0), float(p.col1), float(p.row1))
+    summary = sense(Found(names, *recent), donor, occasion, box=box, round=rounds.current)
+    return _told(_with_older(replace(summary, rows=state.queries), names, older))
+
+
+def sensed_scaling(
+    catalogue: Catalogue, rounds: Rounds, before: int, after: int, occasion: int
+) -> str | None:  # fmt: skip
+    """The summary of all that an operator holds when its slots become more or fewer, as JSON: every
+    query once, in however many partitions it lies. ``None`` where the slots stay or nobody is
+    known."""
+    if before == after or not catalogue.has_users:
+        return None
+    names, older, recent = _dated(catalogue.layers(), rounds)
+    kind: Kind = "scale_out" if after > before else "scale_in"
+    summary = sense(Found(names, *recent), _OPERATOR, occasion, kind=kind, round=rounds.current)
+    return _told(_with_older(replace(summary, rows=len(catalogue)), names, older))
+
+
+def _dated(
+    layers: Layers, rounds: Rounds, grid: Grid | None = None
+) -> tuple[tuple[str, ...], Codes, list[Codes]]:  # fmt: skip
+    """Everybody's name, how many older queries each has, and of the recent ones user and round;
+    with a grid also where they lie."""
     columns = [chunk for rows, _ in layers for chunk in rows.column("user").chunks]
     users = pa.chunked_array(columns, pa.string()).combine_chunks().dictionary_encode()
     codes = users.indices.fill_null(-1).to_numpy(zero_copy_only=False)
@@ -46,15 +80,16 @@ def sensed(
         kept = (
             np.arange(first, len(rows)) if alive is None else first + np.flatnonzero(alive[first:])
         )
-        at = queries.middles(rows.select(_BOX).take(pa.array(kept)), grid)
+        at: Any = ()
+        if grid is not None:
+            at = queries.middles(rows.select(_BOX).take(pa.array(kept)), grid)
         recent.append((mine[kept].astype(np.int64), rounds.of(numbers[kept]), *at))
         start += len(rows)
-    found = Found(names, *(np.concatenate(parts) for parts in zip(*recent, strict=True)))
-    p = state.partition
-    box = (float(p.col0), float(p.row0), float(p.col1), float(p.row1))
-    summary = sense(found, donor, occasion, box=box, round=rounds.current)
-    whole = _with_older(replace(summary, rows=state.queries), names, older)
-    return json.dumps(whole.to_dict(), separators=(",", ":"))
+    return names, older, [np.concatenate(parts) for parts in zip(*recent, strict=True)]
+
+
+def _told(summary: Summary) -> str:
+    return json.dumps(summary.to_dict(), separators=(",", ":"))
 
 
 def _counts(codes: Codes, alive: npt.NDArray[np.bool_] | None, names: int) -> Codes:

@@ -80,7 +80,9 @@ def _charge(
         return items, "moved into a hotspot what was elsewhere"
     items = returns(clear, tuning)
     if len(items) > tuning.returns:
-        return items, f"withdrew from a hotspot and came back {len(items) - 1} times"
+        scaled = any(item.kind != "plan" for item in items)
+        what = "what slots were added for" if scaled else "from a hotspot"
+        return items, f"withdrew {what} and came back {len(items) - 1} times"
     return None
 
 

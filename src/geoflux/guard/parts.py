@@ -81,7 +81,8 @@ def parts(
     out = (recent >= tuning.evidence_floor) & (rate >= limit) & ~known
     out &= rate >= np.minimum(chance + _ERRORS * error, 1.0)
     who = np.flatnonzero(out)
-    share = float(recent[who].sum()) / max(seen.total, 1)
+    made = who if seen.kind == "plan" else who[_risen(seen, who, tuning)]
+    share = float(recent[made].sum()) / max(seen.total, 1)
     if not len(who) or share < tuning.least_share:
         return []
     place = seen.box if seen.places is None else place_of(seen.places[who], recent[who])
@@ -101,6 +102,14 @@ def parts(
         )
         for i in np.flatnonzero(out | weak)
     ]  # fmt: skip
+
+
+def _risen(seen: Sighting, who: Rows, tuning: GuardTuning) -> Flags:
+    """Who has come, or come back, with most of what is recent since they were last seen in a
+    hotspot. A decision to scale is about everybody; but who was there all along has not caused
+    it."""
+    of = {name: column[who] for name, column in seen.columns.items()}
+    return np.asarray(of["net"] - of["low"] >= tuning.withdrawn * of["recent"])
 
 
 def is_entered(seen: Sighting, tuning: GuardTuning) -> bool:
