@@ -19,7 +19,7 @@ import handmade
 pytestmark = pytest.mark.spark
 
 
-def geoflux(*arguments: str, timeout: int = 150, **more: Any) -> subprocess.CompletedProcess[str]:
+def geoflux(*arguments: str, timeout: int = 300, **more: Any) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "geoflux.cli", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, **more)
 
@@ -201,7 +201,7 @@ def test_an_interrupt_stops_between_epochs_and_the_run_goes_on_later(tmp_path: P
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         try:
-            told = process.communicate(timeout=120)
+            told = process.communicate(timeout=300)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGABRT)  # says where every thread is
             pytest.fail(f"it did not stop:\n{process.communicate(timeout=30)[1][-8000:]}")

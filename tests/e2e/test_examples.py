@@ -92,6 +92,7 @@ def test_the_operator_tutorial(tmp_path: Path) -> None:
     assert lines[-1] == "verified 178195 pairs: 0 missing, 0 unexpected"
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_the_logos_tutorial(tmp_path: Path) -> None:
     lines = _lines(tmp_path, "find_logos.py", "--frames", "10", "--picture", "found.png")
@@ -107,6 +108,7 @@ def test_the_logos_tutorial(tmp_path: Path) -> None:
     assert lines[-1].startswith("verified: every stream came over once")
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_the_patterns_tutorial(tmp_path: Path) -> None:
     lines = _lines(tmp_path, "find_patterns.py", "--sentences", "800")

@@ -39,7 +39,7 @@ def spark_home(folder: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.long
 def test_executors_come_go_and_die_while_an_encrypted_operator_stays_exact(tmp_path: Path) -> None:
     by_hand.write(tmp_path, ROWS)
     new_key(tmp_path / "run.key")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from geoflux.bench.drs_apps import App, Part
@@ -15,6 +16,7 @@ from geoflux.state.store import Store
 ONE = App("one", (Part("work", 0.05, {"results": 0.0}),), rate=30.0, epoch_events=40)
 
 
+@pytest.mark.long
 def test_a_slot_is_added_while_it_runs_and_nothing_is_lost(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -21,7 +21,7 @@ from topologies_by_hand import LOOP, ROWS, check_run, config_of, expected
 SCRIPT = str(Path(__file__).parent / "killed_topology.py")
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.long
 def test_a_split_and_a_loop_and_standing_queries(spark: SparkSession, tmp_path: Path) -> None:
     topology = Topology((*LOOP.nodes, Node("places", Queries(), reads="ingest")))
     config, out = config_of(tmp_path, ROWS, 250), tmp_path / "out"
@@ -52,7 +52,6 @@ def test_a_split_and_a_loop_and_standing_queries(spark: SparkSession, tmp_path: 
         run_topology(changed, config, out, spark=spark)
 
 
-@pytest.mark.timeout(240)
 def test_who_fails_is_named_and_all_go_on_once_it_is_mended(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -68,7 +67,6 @@ def test_who_fails_is_named_and_all_go_on_once_it_is_mended(
     check_run(topology, ROWS, out)
 
 
-@pytest.mark.timeout(60)
 def test_what_cannot_run_is_said_before_anything_starts(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -84,6 +82,7 @@ def test_what_cannot_run_is_said_before_anything_starts(
         run_topology(Topology((slots,)), config, tmp_path / "out", spark=spark)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_killed_and_started_again(tmp_path: Path) -> None:
     points = [("before", "rounds", 2), ("after", "rounds", 4)]
