@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_swarm_run_laws import Measured, tuning_of
 from test_window_laws import crashing
 from watched_run import crash_before_the_manifest
 
@@ -83,6 +84,18 @@ def test_who_makes_slots_come_and_go_is_blocked_and_nobody_else(tmp_path: Path) 
             assert [item["place"] for item in told] == [None] * 3
     assert sum(m["guard"]["refused"] for m in manifests) == len(RISES[3:]) * 3 * EACH
     assert run.verified().is_clean
+
+
+def test_plans_that_change_all_the_while_hide_nobody(tmp_path: Path) -> None:
+    run, story = begun(tmp_path, EAGER, Measured(tuning_of("geoflux")))
+    manifests = play(run, story, range(15))
+    scalings = resizes(manifests)
+    assert all(m["guard"]["hotspots"] > 1 for m in manifests if m["epoch"] in scalings)
+    assert sorted(blocks(manifests)) == YOYO
+    for m in manifests:
+        for block in m["guard"]["blocks"]:
+            kinds = [item["kind"] for item in block["evidence"]["hotspots"]]
+            assert kinds == ["scale_out"] * 3
 
 
 def test_crashes_change_nothing(tmp_path: Path) -> None:

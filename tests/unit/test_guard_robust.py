@@ -160,6 +160,11 @@ def test_weak_evidence_does_not_push_out_what_is_clear() -> None:
     clear = Evidence((1,), "plan", (0,), 5, 1, 9.0, 0.5, 0.1, 0.2, None, True, False, 9.0, 0.0)
     weak = [replace(clear, hotspots=(k,), clear=False) for k in range(2, 9)]
     assert newest([clear, *weak], 3) == [clear, *weak[-3:]]
+    scaled, plans = (
+        replace(clear, kind="scale_out"),
+        [replace(clear, round=k) for k in range(6, 11)],
+    )
+    assert newest([scaled, *plans], 3) == [scaled, *plans[-3:]]
 
 
 def test_suspicion_lapses_after_a_time_that_nobody_can_wait_for() -> None:

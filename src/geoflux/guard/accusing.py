@@ -80,8 +80,7 @@ def _charge(
         return items, "moved into a hotspot what was elsewhere"
     items = returns(clear, tuning)
     if len(items) > tuning.returns:
-        scaled = any(item.kind != "plan" for item in items)
-        what = "what slots were added for" if scaled else "from a hotspot"
+        what = "from a hotspot" if items[0].kind == "plan" else "what slots were added for"
         return items, f"withdrew {what} and came back {len(items) - 1} times"
     return None
 

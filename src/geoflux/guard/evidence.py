@@ -7,6 +7,7 @@ user has withdrawn from a place and come back.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -24,7 +25,7 @@ class Evidence:
     judged: what was judged together has the same. What is not ``clear`` only nearly was a part: it
     counts where others are accused for the same. ``moved`` is whether they were moving in, few
     against many. ``net`` are the user's standing queries as counted, ``low`` the fewest since they
-    were last seen in a hotspot."""
+    were last seen in a hotspot of this kind."""
 
     hotspots: tuple[int, ...]
     kind: str
@@ -122,11 +123,16 @@ def moved_in(evidence: Sequence[Evidence]) -> list[Evidence]:
 
 def returns(evidence: Sequence[Evidence], tuning: GuardTuning) -> list[Evidence]:
     """The evidence after which the user withdrew and came back, and the last return itself; empty
-    if there was none. Who replaces queries one by one never withdraws."""
-    gone = [
-        before for before, after in pairwise(evidence) if _swung(before, after, tuning.withdrawn)
-    ]
-    return [*gone, evidence[-1]] if gone else []
+    if there was none. Who replaces queries one by one never withdraws. Changes of the plan and
+    additions of slots are looked at by themselves; whichever shows more is given."""
+    found: list[list[Evidence]] = [[]]
+    for kind in ("plan", "scale_out"):
+        items = [item for item in evidence if item.kind == kind]
+        gone = [
+            before for before, after in pairwise(items) if _swung(before, after, tuning.withdrawn)
+        ]
+        found.append([*gone, items[-1]] if gone else [])
+    return max(found, key=len)
 
 
 def _swung(before: Evidence, after: Evidence, withdrawn: float) -> bool:
@@ -135,12 +141,12 @@ def _swung(before: Evidence, after: Evidence, withdrawn: float) -> bool:
 
 
 def newest(items: list[Evidence], most: int) -> list[Evidence]:
-    """The newest clear evidence and the newest that is not, so many of each: what is weak must not
-    push out what is clear."""
+    """The newest clear evidence and the newest that is not, so many of each kind: what is weak must
+    not push out what is clear, nor a plan that is changed all the while the additions of slots."""
     kept: list[Evidence] = []
-    left = {True: most, False: most}
+    found: Counter[tuple[bool, str]] = Counter()
     for item in reversed(items):
-        if left[item.clear]:
-            left[item.clear] -= 1
+        found[item.clear, item.kind] += 1
+        if found[item.clear, item.kind] <= most:
             kept.append(item)
     return kept[::-1]

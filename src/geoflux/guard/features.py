@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from geoflux.guard.receiver import Requests
-from geoflux.guard.sensor import Summary
+from geoflux.guard.sensor import Kind, Summary
 from geoflux.guard.tuning import ROUNDS_SEEN, GuardTuning
 
 Floats = npt.NDArray[np.float64]
@@ -42,10 +42,12 @@ FEATURES = (
 """x1 to x14 by name, in order."""
 X1, X2, X3, X4, X5, X6, X7, X8, X9, X10, X11, X12, X13, X14 = range(14)
 _FADING = slice(X6, X10 + 1)
-_SUM, _ROUNDS, _NET, _LOW, _LEFT = range(5)
+_SUM, _ROUNDS, _NET, _LOW, _LOW_SCALED, _LEFT = range(6)
 _MORE = _LEFT + 5
-"""What x14 is made of; standing queries now and at their lowest; where queries were ended lately:
-their number, sums and sums of squares, halved from round to round."""
+"""What x14 is made of; standing queries now, and at their lowest since a plan was changed and since
+slots were added; where queries were ended lately: their number, sums and sums of squares, halved
+from round to round."""
+_LOWS = [_LOW, _LOW_SCALED]
 _WEIGHTS = 0.5 ** np.arange(ROUNDS_SEEN)
 _FORGOTTEN = 0.01
 
@@ -81,8 +83,9 @@ class Involved:
     """What a hotspot came to for the users in it, at the moment it was sensed: their rows in the
     table, recent and older queries there, the weighted share of their recent queries that lies in
     it, the faded number of those, and standing queries as counted: now, and their lowest since
-    :meth:`FeatureTable.mark_low`. ``fresh`` are the queries there of this very round, ``left`` the
-    faded number of queries ended anywhere, and ``left_at`` where: middle and spread."""
+    :meth:`FeatureTable.mark_low` for its kind. ``fresh`` are the queries there of this very round,
+    ``left`` the faded number of queries ended anywhere, and ``left_at`` where: middle and
+    spread."""
 
     rows: Rows
     fresh: Floats
@@ -145,7 +148,8 @@ class FeatureTable:
         self._values[rows, X1] += requests.placed()
         self._values[rows, X2] += ended
         self._more[rows, _NET] += requests.registered() - ended
-        self._more[rows, _LOW] = np.minimum(self._more[rows, _LOW], self._more[rows, _NET])
+        for low in _LOWS:
+            self._more[rows, low] = np.minimum(self._more[rows, low], self._more[rows, _NET])
         self._more[rows, _LEFT:] += requests.left()
 
     def involve(self, hotspot: int, summary: Summary, round: int) -> Involved:
@@ -167,12 +171,16 @@ class FeatureTable:
         return Involved(
             rows, recent[:, 0].astype(np.float64), recent.sum(axis=1).astype(np.float64),
             counts[:, ROUNDS_SEEN].astype(np.float64), rate, placed,
-            more[rows, _NET], more[rows, _LOW], more[rows, _LEFT], _spots(more[rows, _LEFT:]),
+            more[rows, _NET], more[rows, _low_of(summary.kind)], more[rows, _LEFT],
+            _spots(more[rows, _LEFT:]),
         )  # fmt: skip
 
-    def mark_low(self, rows: Rows) -> None:
-        """From now on the lowest number of standing queries is looked for anew."""
-        self._more[rows, _LOW] = self._more[rows, _NET]
+    def mark_low(self, rows: Rows, kind: Kind) -> None:
+        """From now on the lowest number of standing queries is looked for anew. Plans are changed
+        all the while, so what they hide must not be hidden from decisions to scale. Nobody is
+        judged by slots that go: who had withdrawn before, has still."""
+        if kind != "scale_in":
+            self._more[rows, _low_of(kind)] = self._more[rows, _NET]
 
     def close(self) -> Features:
         """The features of the round; the next one begins."""
@@ -247,6 +255,10 @@ class FeatureTable:
         table._values[:count, : X12 + 1] = np.array(values["values"]).reshape(-1, X12 + 1)
         table._more[:count] = np.array(values["more"]).reshape(-1, _MORE)
         return table
+
+
+def _low_of(kind: Kind) -> int:
+    return _LOW if kind == "plan" else _LOW_SCALED
 
 
 def _spots(sums: Floats) -> Floats:

@@ -85,8 +85,7 @@ class Guard:
         self._keys.append([*key, now])
         summary = _without(summary, self.blocks.blocked)
         involved = self._table.involve(hotspot, summary, now)
-        if summary.kind != "scale_in":  # nobody is judged by it: who has withdrawn, has still
-            self._table.mark_low(involved.rows[involved.recent > 0])
+        self._table.mark_low(involved.rows[involved.recent > 0], summary.kind)
         self._sightings.append(Sighting.of(hotspot, summary, involved, now))
         return hotspot
 
