@@ -252,7 +252,9 @@ def test_the_command_hands_on_its_parts_and_prints_what_never_happened(
 
 def test_what_never_happened_misses_its_bar() -> None:
     heard = StringIO()
-    print_result(Console(file=heard, width=120), "t", {"a": None, "b": "5:6:1"}, {"a": ("<=", 3.0)})
+    told = {"a": None, "b": "5:6:1", "c": ["4:7:1", "3:8:1"]}
+    print_result(Console(file=heard, width=120), "t", told, {"a": ("<=", 3.0)})
+    assert "4:7:1, 3:8:1" in heard.getvalue()
     assert "never" in heard.getvalue()
     assert "missed" in heard.getvalue()
     assert not is_met(None, ("<=", 3.0))

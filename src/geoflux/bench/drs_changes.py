@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from rich.console import Console
 from geoflux.bench import drs_figures as draw
 from geoflux.bench.drs_apps import Allocation, App
 from geoflux.bench.drs_step import Timeline, step_figures, timeline
+from geoflux.bench.drs_timelines import changing, stepping
 from geoflux.scale.decisions import shown
 
 _PATIENT = {"look": "3s", "patience": 2, "settle": "9s", "window": 3, "payback": "120s"}
@@ -54,7 +54,7 @@ def measure_changes(
     ]  # fmt: skip
     for start, run in zip(starts, runs, strict=True):
         console.print(f"[dim]{app.name} from {shown(start)}: {_told(run)}")
-    drawn = [_changing(shown(s), run) for s, run in zip(starts, runs, strict=True)]
+    drawn = [changing(shown(s), run) for s, run in zip(starts, runs, strict=True)]
     draw.rearranged(figures, app.name, drawn)
     lowest = dict.fromkeys(starts[0], 1) | {part.name: _least(app, part.name, sizes.rates[0][1])
                                             for part in app.parts}  # fmt: skip
@@ -65,7 +65,8 @@ def measure_changes(
     )  # fmt: skip
     console.print(f"[dim]{app.name}, steps: {_told(seen)}")
     ends = np.cumsum([seconds for seconds, _ in sizes.rates]).tolist()
-    draw.stepped(figures, _stepping(seen, sizes, ends, lowest))
+    target = (sizes.shortest, sizes.longest)
+    draw.stepped(figures, stepping(seen, sizes.rates, target))
     best = [run.changes[-1].after if run.changes else start
             for start, run in zip(starts, runs, strict=True)]  # fmt: skip
     return {
@@ -114,24 +115,3 @@ def _told(run: Timeline) -> str:
     changes = [f"{shown(d.before)} to {shown(d.after)} at {d.at - run.began:.0f} s"
                for d in run.changes]  # fmt: skip
     return ", ".join(changes) or "no change"
-
-
-def _changing(name: str, run: Timeline) -> draw.Changing:
-    end = float(run.came.max())
-    cuts = np.arange(0.0, end + 5, 5.0).tolist()
-    means = [(a, run.mean(a, b)) for a, b in pairwise(cuts)]
-    known = [(a + 2.5, m) for a, m in means if np.isfinite(m)]
-    changes = [(d.at - run.began, shown(d.after)) for d in run.changes]
-    return draw.Changing(name, [t for t, _ in known], [m for _, m in known], changes)
-
-
-def _stepping(
-    seen: Timeline, sizes: ChangeSizes, ends: Sequence[float], start: Allocation
-) -> draw.Stepping:
-    begins = [0.0, *ends[:-1]]
-    processors = [(0.0, float(sum(start.values())))]
-    processors += [(d.at - seen.began, float(sum(d.after.values()))) for d in seen.changes]
-    rates = [(at, rate) for at, (_, rate) in zip(begins, sizes.rates, strict=True)]
-    return draw.Stepping(
-        _changing("step", seen), rates, processors, sizes.longest, sizes.shortest, ends[-1]
-    )

@@ -47,5 +47,7 @@ def _shown(value: Any) -> str:
         return str(value)
     if value is None:
         return "never"
+    if isinstance(value, list):
+        return ", ".join(map(_shown, value))
     small = isinstance(value, float) and abs(value) < 1000
     return f"{value:,.3g}" if small else f"{value:,.0f}"
