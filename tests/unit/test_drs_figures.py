@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from typer.testing import CliRunner
 
-from geoflux.bench import drs, drs_bulks, drs_figures, drs_model
+from geoflux.bench import drs, drs_apps, drs_bulks, drs_figures, drs_model
 from geoflux.bench.drs_allocations import TABLE_II
 from geoflux.bench.drs_figures import Allocated, Bulk, Changing, Stepping
 from geoflux.bench.drs_step import Timeline
@@ -28,6 +28,7 @@ from geoflux.cli.main import app
 from geoflux.errors import ConfigError
 from geoflux.scale.decisions import ScaleDecision
 from geoflux.scale.sojourn import predict
+from geoflux.topology.checks import problems
 
 TINY = drs_model.ModelSizes((1, 171), 5, 2, 8_000, 2_000)
 RUNS = [
@@ -258,3 +259,10 @@ def test_what_never_happened_misses_its_bar() -> None:
     assert "never" in heard.getvalue()
     assert "missed" in heard.getvalue()
     assert not is_met(None, ("<=", 3.0))
+
+
+@pytest.mark.parametrize("each", [drs_apps.CHAIN, drs_apps.LOOP], ids=lambda each: each.name)
+def test_the_applications_are_topologies(each: drs_apps.App) -> None:
+    topology = each.topology({part.name: 2 for part in each.parts})
+    assert problems(topology) == []
+    assert set(each.emulated) == {node.name for node in topology.nodes}

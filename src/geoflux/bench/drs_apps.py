@@ -85,7 +85,7 @@ LOOP = App(
     (
         Part("generate", 0.030, {"results": 1.0}),
         Part("detect", 0.060, {"again": 0.3, "reports": 0.5}, ("generate", "detect.again")),
-        Part("report", 0.030, {"results": 0.0}, "detect.reports"),
+        Part("reporter", 0.030, {"results": 0.0}, "detect.reports"),
     ),
     rate=40.0,
 )
