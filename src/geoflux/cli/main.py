@@ -348,7 +348,9 @@ def main() -> None:
     try:
         app()
     except GeofluxError as error:
-        Console(stderr=True).print(f"[bold red]geoflux:[/] {_escaped(str(error))}", highlight=False)
+        Console(stderr=True).print(
+            f"[bold red]geoflux:[/] {_escaped(str(error))}", highlight=False, soft_wrap=True
+        )
         sys.exit(2)
     except KeyboardInterrupt:
         Console(stderr=True).print("[bold red]geoflux:[/] interrupted; run it again to go on")
