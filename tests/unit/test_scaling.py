@@ -4,12 +4,14 @@ restart."""
 from __future__ import annotations
 
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from geoflux.bench.drs_station import Station as Passing
+from geoflux.cli.topology_report import scaling_table
 from geoflux.config import Config
 from geoflux.scale.decisions import ScaleDecision
 from geoflux.scale.executors import Answer
@@ -144,3 +146,18 @@ def test_between_two_looks_nothing_is_done(tmp_path: Path) -> None:
         log.commit(number, epoch(number, 1))
     assert some.step(5.9, lambda _: 0) is None, "too early"
     assert some.step(6.0, lambda _: 0) is not None
+
+
+def test_the_report_tells_every_change_and_the_last_look(tmp_path: Path) -> None:
+    log, told = EpochLog(Store(str(tmp_path / "work"))), list[ScaleDecision]()
+    some = scaling(tmp_path, Cores(), told)
+    for number in range(30):
+        log.commit(number, epoch(number, 1))
+        if number % 5 == 0:
+            some.step(number + 0.95, lambda _: 0)
+    page = scaling_table(ScaleRecord(Store(str(tmp_path))).decisions())
+    change = next(decision for decision in told if decision.carried_out)
+    assert f"slots 1 to {change.after['work']}; an input takes" in page
+    assert escape(change.reason) in page
+    assert escape(told[-1].reason) in page, "the last look, whatever it led to"
+    assert page.count("<tr>") == len([d for d in told if d.action != "none"]) + 2, "with the head"

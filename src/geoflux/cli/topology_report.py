@@ -51,7 +51,7 @@ def write_topology_report(
     ]
     decisions = ScaleRecord(Store(str(out))).decisions()
     if decisions:
-        cards.append(card("Slots that follow the load", _scaling(decisions), wide=True))
+        cards.append(card("Slots that follow the load", scaling_table(decisions), wide=True))
     for name, some in manifests.items():
         if any(m["processed"] for m in some):
             cards.append(_flow(name, EpochSeries.of(some), operators[name]))
@@ -128,23 +128,23 @@ def _streams(topology: Topology, operators: Told, manifests: Mapping[str, list[M
             if written or readers:
                 rows.append(
                     row(
-                        f"{node.name}.{stream}", f'<td class="number">{count(written)}</td>',
+                        f"{node.name}.{stream}",
                         f"<td>{escape(', '.join(readers) or 'nobody')}</td>",
+                        f'<td class="number">{count(written)}</td>',
                     )
                 )  # fmt: skip
     return lead("Rows that were committed, and who reads them.") + table(
-        ("stream", "#rows", "read by"), rows
+        ("stream", "read by", "#rows"), rows
     )
 
 
-def _scaling(decisions: list[dict[str, Any]]) -> str:
+def scaling_table(decisions: list[dict[str, Any]]) -> str:
     """Every change that was made or recommended, with what was known then; and the last look."""
     started = decisions[0]["at"]
     rows = [
-        "<tr>"
+        f"<tr><td>{escape(told_scaling(one))}</td>"
         f'<td class="number">{count(one["look"])}</td>'
-        f'<td class="number">{duration(one["at"] - started)}</td>'
-        f"<td>{escape(told_scaling(one))}</td></tr>"
+        f'<td class="number">{duration(one["at"] - started)}</td></tr>'
         for one in decisions
         if one["action"] != "none" or one is decisions[-1]
     ]
@@ -152,7 +152,7 @@ def _scaling(decisions: list[dict[str, Any]]) -> str:
         f"{plural(len(decisions), 'look')} at what an input takes, in all operators together; of "
         "each change what was measured, predicted and done, and the last look."
     )
-    return note + table(("#look", "#after", "what was seen and done"), rows)
+    return note + table(("what was seen and done", "#look", "#after"), rows)
 
 
 def _written(stream: str, manifests: list[Manifest]) -> int:
