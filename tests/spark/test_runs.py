@@ -184,10 +184,12 @@ def test_no_events_at_all_still_reads_the_control_records(
 
 
 def test_the_simulator_runs_paced_with_churn(tmp_path: Path, spark: SparkSession) -> None:
+    # Long enough for a slow machine to be still in it when the first epoch is opened.
     config = Config.from_dict(
         {
-            "simulate": {"rate": 20_000, "queries": 500, "query_rate": 200},
-            "run": {"duration": "4s"}, "space": {"grid": [200, 200]},
+            "simulate": {"rate": 4_000, "queries": 500, "query_rate": 200},
+            "run": {"duration": "20s"}, "space": {"grid": [200, 200]},
+            "engine": {"epoch_events": 30_000},
         }
     )  # fmt: skip
     summary = api.run(config, tmp_path / "out", spark=spark)
