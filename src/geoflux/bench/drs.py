@@ -20,7 +20,7 @@ from geoflux.bench.drs_apps import CHAIN, LOOP
 from geoflux.bench.drs_bulks import measure_bulks
 from geoflux.bench.drs_sizes import ModelSizes
 from geoflux.bench.figures import FOLDER
-from geoflux.bench.table import Bars
+from geoflux.bench.table import Bars, check_parts
 from geoflux.errors import ConfigError
 from geoflux.scale.decisions import shown
 from geoflux.sections import EngineConfig
@@ -53,9 +53,7 @@ def run_benchmark(
     console: Console, quick: bool = False, figures: Path = FOLDER, parts: Sequence[str] = PARTS
 ) -> dict[str, Any]:
     """Everything, one after the other; returns the figures by name and draws into ``figures``."""
-    unknown = [part for part in parts if part not in PARTS]
-    if unknown:
-        raise ConfigError(f"no part {', '.join(unknown)}: expected {', '.join(PARTS)}")
+    check_parts(parts, PARTS)
     result: dict[str, Any] = {"quick": quick}
     if "model" in parts:
         result |= run_model(console, drs_model.QUICK if quick else drs_model.FULL, figures)

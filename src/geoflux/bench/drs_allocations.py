@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Sequence
 from statistics import median
 
 import numpy as np
@@ -109,7 +110,7 @@ def recommended(sizes: ModelSizes, processors: int = 22) -> dict[str, float]:
             stations = as_stations(network, allocation)
             simulated.append(simulate_network(stations, sizes.trees, 3).completion)
         best.append(min(simulated) / simulated[0])
-        ranks.append(float(np.corrcoef(_ranks(predicted), _ranks(simulated))[0, 1]))
+        ranks.append(rank_correlation(predicted, simulated))
     return {"simulated_recommended_is_best": min(best), "simulated_rank_correlation": min(ranks)}
 
 
@@ -126,8 +127,14 @@ def _around(network: Network, chosen: tuple[int, ...], most: int = 8) -> list[tu
     return others[:most]
 
 
-def _ranks(values: list[float]) -> list[int]:
-    return np.argsort(np.argsort(values)).tolist()
+def rank_correlation(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """Spearman's: how well the order of two rows of values agrees.
+
+    >>> round(rank_correlation([1.0, 2.0, 9.0], [3.0, 5.0, 6.0]), 6)
+    1.0
+    """
+    first, second = (np.argsort(np.argsort(values)) for values in (ours, theirs))
+    return float(np.corrcoef(first, second)[0, 1])
 
 
 def allocate_times(repeats: int = 9) -> dict[str, float]:

@@ -20,7 +20,9 @@ import pyarrow.parquet as pq
 from geoflux.bench.drs_station import Station
 from geoflux.config import Config
 from geoflux.engine.keyed_task import Emulated
+from geoflux.scale.network import Edge, Network, Operator
 from geoflux.topology import Node, Topology
+from geoflux.topology.nodes import SOURCE
 
 Allocation = Mapping[str, int]
 _ROW_GROUP = 4
@@ -34,7 +36,7 @@ class Part:
     name: str
     seconds: float
     means: Mapping[str, float]
-    reads: str | tuple[str, ...] = "source"
+    reads: str | tuple[str, ...] = SOURCE
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,23 @@ class App:
                 for part in self.parts
             )
         )
+
+    def network(self, rate: float) -> Network:
+        """The same as queues, with so many inputs a second."""
+        operators = tuple(
+            Operator(part.name, 1 / part.seconds, rate if part.reads == SOURCE else 0.0)
+            for part in self.parts
+        )
+        means = {
+            (part.name, stream): mean for part in self.parts for stream, mean in part.means.items()
+        }
+        edges = []
+        for part in self.parts:
+            for read in (part.reads,) if isinstance(part.reads, str) else part.reads:
+                source, _, stream = read.partition(".")
+                if read != SOURCE:
+                    edges.append(Edge(source, part.name, means[source, stream or "results"]))
+        return Network(operators, tuple(edges))
 
     @property
     def emulated(self) -> dict[str, Emulated]:

@@ -56,8 +56,7 @@ def measure_changes(
         console.print(f"[dim]{app.name} from {shown(start)}: {_told(run)}")
     drawn = [changing(shown(s), run) for s, run in zip(starts, runs, strict=True)]
     draw.rearranged(figures, app.name, drawn)
-    lowest = dict.fromkeys(starts[0], 1) | {part.name: _least(app, part.name, sizes.rates[0][1])
-                                            for part in app.parts}  # fmt: skip
+    lowest = half_busy(app, sizes.rates[0][1])
     seen = timeline(
         app, session, folder, "step", lowest, sizes.rates, mode="on", goal="processors",
         processors=sizes.processors, longest=f"{sizes.longest}s", shortest=f"{sizes.shortest}s",
@@ -94,21 +93,18 @@ def poor(best: Allocation) -> list[dict[str, int]]:
     return [one, {**best, second: best[second] - 1, first: best[first] + 1}]
 
 
-def _least(app: App, name: str, rate: float) -> int:
-    """Slots with which an operator is about half busy."""
-    visits = {app.parts[0].name: 1.0}
-    for _ in range(64):  # loops die out
-        for part in app.parts[1:]:
-            reads = (part.reads,) if isinstance(part.reads, str) else part.reads
-            visits[part.name] = sum(_share(app, read, visits) for read in reads)
-    seconds = next(part.seconds for part in app.parts if part.name == name)
-    return max(1, round(2 * rate * visits[name] * seconds))
+def half_busy(app: App, rate: float) -> dict[str, int]:
+    """Slots with which every operator is about half busy.
 
-
-def _share(app: App, read: str, visits: dict[str, float]) -> float:
-    name, _, stream = read.partition(".")
-    part = next(part for part in app.parts if part.name == name)
-    return visits.get(name, 0.0) * part.means[stream or next(iter(part.means))]
+    >>> from geoflux.bench.drs_apps import LOOP
+    >>> half_busy(LOOP, 15.0)
+    {'generate': 1, 'detect': 3, 'reporter': 1}
+    """
+    network = app.network(rate)
+    return {
+        operator.name: max(1, round(2 * at / operator.service_rate))
+        for operator, at in zip(network.operators, network.rates.tolist(), strict=True)
+    }
 
 
 def _told(run: Timeline) -> str:

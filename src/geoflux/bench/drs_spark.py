@@ -15,6 +15,7 @@ import numpy as np
 from pyspark.sql import SparkSession
 from rich.console import Console
 
+from geoflux.bench.drs_allocations import rank_correlation
 from geoflux.bench.drs_apps import Allocation, App, config_of, write_inputs
 from geoflux.engine.epochs import Manifest
 from geoflux.scale.allocation import assign
@@ -139,16 +140,10 @@ def measure_app(bench: SparkBench) -> tuple[dict[str, Any], list[tuple[Measured,
     figures = {
         "recommended": shown(best),
         "recommended_is_best": fastest / recommended,
-        "rank_correlation": _ranks([p for _, p in pairs], [r.sojourn for r, _ in pairs]),
+        "rank_correlation": rank_correlation([p for _, p in pairs], [r.sojourn for r, _ in pairs]),
         "predicted_within": float(np.median([abs(p / r.sojourn - 1) for r, p in pairs])),
         "span": max(r.sojourn for r, _ in pairs) / min(r.sojourn for r, _ in pairs),
         "allocations": len(pairs),
         "wrong_runs": sum(not run.clean for run, _ in pairs),
     }
     return figures, pairs
-
-
-def _ranks(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """Spearman's rank correlation."""
-    first, second = (np.argsort(np.argsort(values)) for values in (ours, theirs))
-    return float(np.corrcoef(first, second)[0, 1])

@@ -13,8 +13,7 @@ from geoflux.bench import flux_sizes, flux_spark
 from geoflux.bench.figures import FOLDER
 from geoflux.bench.flux_sim import run_simulated
 from geoflux.bench.flux_spark import run_on_spark
-from geoflux.bench.table import Bars
-from geoflux.errors import ConfigError
+from geoflux.bench.table import Bars, check_parts
 
 BARS: Bars = {
     "sim_steady_tuples_per_second": ("in", 0.97 * 7.1e5, 1.03 * 7.1e5),
@@ -40,9 +39,7 @@ def run_benchmark(
     console: Console, quick: bool = False, figures: Path = FOLDER, parts: Sequence[str] = PARTS
 ) -> dict[str, Any]:
     """Everything, one after the other; returns the figures by name and draws into ``figures``."""
-    unknown = [part for part in parts if part not in PARTS]
-    if unknown:
-        raise ConfigError(f"no part {', '.join(unknown)}: expected {', '.join(PARTS)}")
+    check_parts(parts, PARTS)
     result: dict[str, Any] = {"quick": quick}
     if "sim" in parts:
         result |= run_simulated(console, flux_sizes.QUICK if quick else flux_sizes.FULL, figures)

@@ -26,8 +26,7 @@ from geoflux.bench.guard_engine import guard_share
 from geoflux.bench.guard_overhead import overheads
 from geoflux.bench.guard_runs import Outcome
 from geoflux.bench.guard_variants import measure_crowds, measure_variants
-from geoflux.bench.table import Bars
-from geoflux.errors import ConfigError
+from geoflux.bench.table import Bars, check_parts
 
 BARS: Bars = {
     "false_positives": ("<=", 0), "false_negatives": ("<=", 0), "detect_rounds_mean": ("<=", 1),
@@ -50,9 +49,7 @@ def run_benchmark(
     console: Console, quick: bool = False, figures: Path = FOLDER, parts: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Everything, one after the other; returns the figures by name and draws into ``figures``."""
-    unknown = [part for part in parts if part not in PARTS]
-    if unknown:
-        raise ConfigError(f"no part {', '.join(unknown)}: expected {', '.join(PARTS)}")
+    check_parts(parts, PARTS)
     sizes = QUICK if quick else FULL
     wanted = parts or tuple(PARTS)
     bench = Bench(console, sizes, figures, {"quick": quick})

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from geoflux.errors import ConfigError
+
 Bars = Mapping[str, tuple[str, float] | tuple[str, float, float]]
 """By figure: ``(">=", least)``, ``("<=", most)`` or ``("in", least, most)``."""
+
+
+def check_parts(asked: Collection[str], known: Collection[str]) -> None:
+    """Say it where a part of a benchmark is asked for that it does not have.
+
+    >>> check_parts(["simm"], ("sim", "spark"))
+    Traceback (most recent call last):
+    geoflux.errors.ConfigError: no part simm: expected sim, spark
+    """
+    unknown = [part for part in asked if part not in known]
+    if unknown:
+        raise ConfigError(f"no part {', '.join(unknown)}: expected {', '.join(known)}")
 
 
 def print_result(console: Console, title: str, result: Mapping[str, Any], bars: Bars) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -268,8 +269,7 @@ def bench_swarm(
     """The plan follows the load: against static plans, on 22 emulated slots and by the clock."""
     from geoflux.bench import swarm
 
-    parts = [part.strip() for part in only.split(",")] if only else swarm.PARTS
-    run = partial(swarm.run_benchmark, data=data, parts=parts)
+    run = partial(swarm.run_benchmark, data=data, parts=_parts(only, swarm.PARTS))
     _benchmark("geoflux bench swarm", run, swarm.BARS, quick, as_json)
 
 
@@ -282,8 +282,7 @@ def bench_flux(
     """Operators with a key, on 32 simulated sites and on Spark: slow ones, skew, little memory."""
     from geoflux.bench import flux
 
-    parts = [part.strip() for part in only.split(",")] if only else flux.PARTS
-    run = partial(flux.run_benchmark, parts=parts)
+    run = partial(flux.run_benchmark, parts=_parts(only, flux.PARTS))
     bars = flux.QUICK_BARS if quick else flux.BARS
     result = _benchmark("geoflux bench flux", run, bars, quick, as_json)
     if not result.get("spark_oracle_clean", True):
@@ -301,8 +300,7 @@ def bench_guard(
     """Attacks on the balancer with and without Guard, on 22 simulated slots."""
     from geoflux.bench import guard
 
-    parts = [part.strip() for part in only.split(",")] if only else ()
-    run = partial(guard.run_benchmark, parts=parts)
+    run = partial(guard.run_benchmark, parts=_parts(only, ()))
     bars = guard.QUICK_BARS if quick else guard.BARS
     _benchmark("geoflux bench guard", run, bars, quick, as_json)
 
@@ -316,10 +314,14 @@ def bench_drs(
     """How many processors, and where: the model against simulators, applications on Spark."""
     from geoflux.bench import drs
 
-    parts = [part.strip() for part in only.split(",")] if only else drs.PARTS
-    run = partial(drs.run_benchmark, parts=parts)
+    run = partial(drs.run_benchmark, parts=_parts(only, drs.PARTS))
     bars = drs.QUICK_BARS if quick else drs.BARS
     _benchmark("geoflux bench drs", run, bars, quick, as_json)
+
+
+def _parts(only: str, default: Sequence[str]) -> Sequence[str]:
+    """The parts of a benchmark that ``--only`` names, separated by commas."""
+    return [part.strip() for part in only.split(",")] if only else default
 
 
 def _benchmark(title: str, run: Any, bars: Any, quick: bool, as_json: bool) -> dict[str, Any]:

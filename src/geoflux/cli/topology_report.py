@@ -27,6 +27,7 @@ from geoflux.state.epoch_log import EpochLog
 from geoflux.state.keys import store_of
 from geoflux.state.store import Store
 from geoflux.topology import Topology
+from geoflux.topology.nodes import Stream
 
 Told = Mapping[str, Mapping[str, Any]]
 
@@ -120,10 +121,7 @@ def _streams(topology: Topology, operators: Told, manifests: Mapping[str, list[M
     rows = []
     for node in topology.nodes:
         for stream in node.work.streams:
-            readers = [
-                n.name for n in topology.nodes
-                if any((s.operator, s.name) == (node.name, stream) for s in topology.inputs(n.name))
-            ]  # fmt: skip
+            readers = topology.readers(Stream(node.name, stream))
             written = _written(stream, manifests[node.name])
             if written or readers:
                 rows.append(

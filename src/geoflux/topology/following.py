@@ -22,15 +22,11 @@ def samplings(topology: Topology, seed: int, one_in: int) -> dict[str, Sampling]
     found = {}
     for node in topology.nodes:
         readers = {
-            stream: tuple(
-                numbers[name]
-                for name in topology.feeds[node.name]
-                if Stream(node.name, stream) in topology.inputs(name)
-            )
+            stream: tuple(numbers[name] for name in topology.readers(Stream(node.name, stream)))
             for stream in node.work.streams
         }
         found[node.name] = Sampling(
             seed, numbers[node.name], one_in if node.is_outer else None,
-            {stream: tuple(sorted(who)) for stream, who in readers.items() if who},
+            {stream: who for stream, who in readers.items() if who},
         )  # fmt: skip
     return found

@@ -25,6 +25,7 @@ from geoflux.scale.tuning import ScaleTuning
 from geoflux.settings import seconds
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.store import Store
+from geoflux.topology.nodes import Stream
 from geoflux.topology.topology import Topology
 
 OnDecision = Callable[[ScaleDecision, Answer | None], None]
@@ -65,12 +66,7 @@ def stations_of(topology: Topology, configs: Mapping[str, Config]) -> tuple[Stat
     stations = []
     for node in topology.nodes:
         readers = {
-            stream: tuple(
-                name
-                for name in topology.by_name
-                if any((s.operator, s.name) == (node.name, stream) for s in topology.inputs(name))
-            )
-            for stream in node.work.streams
+            stream: topology.readers(Stream(node.name, stream)) for stream in node.work.streams
         }
         trigger = configs[node.name].engine.epoch_seconds
         stations.append(Station(node.name, readers, node.is_outer, trigger))

@@ -55,6 +55,10 @@ class Topology:
             return f"{name!r} writes no stream {stream!r}, only {_and(known)}"
         return Stream(name, stream)
 
+    def readers(self, stream: Stream) -> tuple[str, ...]:
+        """The operators that read a stream, in order."""
+        return tuple(name for name in self.by_name if stream in self.inputs(name))
+
     @cached_property
     def feeds(self) -> dict[str, frozenset[str]]:
         """By operator those that read what it writes."""
