@@ -109,7 +109,7 @@ class TopologyDisplay:
         """Tell the person something."""
         self._note = note
         if self._live is None:
-            self._console.print(f"geoflux: {note}", markup=False)
+            self._console.print(f"geoflux: {note}", markup=False, soft_wrap=True)
 
     def epoch(self, name: str, manifest: Manifest) -> None:
         """An operator committed an epoch; from any thread."""
@@ -120,14 +120,14 @@ class TopologyDisplay:
                 self._decisions = self._decisions[-_LAST_DECISIONS:]
             if self._live is None and time.time() - self._said > 5:
                 self._said = time.time()
-                self._console.print(self._line(), markup=False)
+                self._console.print(self._line(), markup=False, soft_wrap=True)
 
     def scaled(self, decision: ScaleDecision, answer: Answer | None) -> None:
         """There was a look at how many slots are needed; what is done about it is told."""
         with self._lock:
             self._scaling = told_scaling(decision.to_dict(), answer)
         if decision.action != "none" and self._live is None:
-            self._console.print(f"geoflux: {self._scaling}", markup=False)
+            self._console.print(f"geoflux: {self._scaling}", markup=False, soft_wrap=True)
 
     def _line(self) -> str:
         """Where an application is, where there is no terminal."""
