@@ -16,8 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from geoflux.balance.policy import Decision, Observed, Orders, SlotLoad, Static
-from geoflux.balance.requests import answer_from_dict
+from geoflux.balance.policy import Decision, Observed, Orders, Static
 from geoflux.engine.catalogue import Applied, Catalogue, rebuilt
 from geoflux.engine.control import read_records
 from geoflux.engine.epochs import Epochs, Manifest, begun_with, read_plan, write_plan
@@ -25,6 +24,7 @@ from geoflux.engine.event_time import EventTime
 from geoflux.engine.guarding import Guarding
 from geoflux.engine.holdings import Holdings
 from geoflux.engine.intake import EventColumns
+from geoflux.engine.loads import Expired, expired_boxes, partition_loads, relieved, slot_loads
 from geoflux.engine.outcome import Outcome
 from geoflux.engine.record_rules import RecordRules
 from geoflux.engine.retained_columns import naming_of
@@ -39,17 +39,15 @@ from geoflux.errors import ConfigError, IntegrityError
 from geoflux.guard.rounds import Rounds
 from geoflux.operators.clock import Clock
 from geoflux.operators.deltas import write_catalogue, write_deltas
-from geoflux.plan import Change, GridPlan, Move, ReplicatedPlan, Split, plan_from_dict
+from geoflux.plan import Change, GridPlan, ReplicatedPlan, plan_from_dict
 from geoflux.state.epoch_log import EpochLog
-from geoflux.state.held import Held, Limits, rows_by_partition
+from geoflux.state.held import Limits, rows_by_partition
 from geoflux.state.lineage import forgettable
 from geoflux.state.segments import unique_name
 
 AnyPlan = GridPlan | ReplicatedPlan
 
 _MOST_SEGMENTS = 256
-_EVENT = 16
-"""What an event costs by itself, in checks, when loads of partitions are compared."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +86,7 @@ class Engine(Epochs):
         # A replicated plan has no parts that could be given away.
         self._policy = setting.policy if isinstance(plan, GridPlan) else Static()
         self._policy_state: dict[str, Any] = {}
-        self._expired: tuple[tuple[str, int, int, int, int], ...] = ()
+        self._expired: Expired = ()
         self.catalogue = Catalogue(setting.store)
         self._guarding = Guarding(setting)
 
@@ -257,11 +255,13 @@ class Engine(Epochs):
         self._control = opened.intent["control"]
         if self._policy.tuning is None:
             self._holdings = self._holdings.without_stats()
-        self._expired = self._boxes_of(expired)
+        self._expired = ()
+        if self._policy.tuning is not None and isinstance(self._plan, GridPlan):
+            self._expired = expired_boxes(self._plan, expired)
         began = time.perf_counter()
         owners = {p.id: p.slot for p in self._plan.partitions}
         decision = self._decide(opened, outcome.slots, owners, rows_by_partition(expired))
-        relieved = _donors(decision, owners)
+        donors = relieved(decision, owners)
         decision = self._resized(decision, outcome.slots)
         self._note_plan(decision)
         decided = time.perf_counter() - began
@@ -270,7 +270,7 @@ class Engine(Epochs):
         manifest = self._manifest(opened, outcome, decision, segments)
         manifest["guard"] = self._guarding.commit(
             opened.intent.get("guard"), opened.intent["delta"], outcome.slots,
-            relieved, self._setting.clock(), self.catalogue.next_number, scaled,
+            donors, self._setting.clock(), self.catalogue.next_number, scaled,
         )  # fmt: skip
         manifest["expired"] = rows_by_partition(expired)
         manifest["expired_segments"] = self._expired
@@ -287,33 +287,13 @@ class Engine(Epochs):
         self._collect_garbage(before, live)
         return manifest
 
-    def _boxes_of(self, expired: Sequence[Held]) -> tuple[tuple[str, int, int, int, int], ...]:
-        """Segments that expired, with the cells of the partitions that received them; the slots
-        that own these cells now read them once more, to count what has gone."""
-        if self._policy.tuning is None or not isinstance(self._plan, GridPlan):
-            return ()
-        known = {p.id: p for p in (*self._plan.partitions, *self._plan.retired)}
-        places = [(held.segment, known[held.partition]) for held in expired]
-        return tuple((name, p.col0, p.row0, p.col1, p.row1) for name, p in places)
-
     def _decide(
         self, opened: Opened, slots: Sequence[SlotReport], owners: Mapping[int, int],
         expired: Mapping[int, int],
     ) -> Decision:  # fmt: skip
-        gone: Counter[int] = Counter()
-        for partition, rows in expired.items():
-            if partition in owners:  # what a retired one held is nobody's load any more
-                gone[owners[partition]] += rows
-        loads = tuple(
-            SlotLoad(
-                s.slot, s.processed, s.checks, s.queries, s.busy_seconds, gone[s.slot], s.cost,
-                s.round_received, None if s.answer is None else answer_from_dict(s.answer),
-            )
-            for s in slots
-        )  # fmt: skip
         seen = Observed(
-            opened.task.epoch, self._setting.clock(), loads, opened.task.orders.close,
-            self.catalogue.next_number,
+            opened.task.epoch, self._setting.clock(), slot_loads(slots, owners, expired),
+            opened.task.orders.close, self.catalogue.next_number,
         )  # fmt: skip
         decision, self._policy_state = self._policy.decide(seen, self._plan, self._policy_state)
         self._apply(decision.changes)
@@ -323,11 +303,7 @@ class Engine(Epochs):
         """The decision with as many slots as are wanted."""
         if self._setting.wanted_slots is None or not isinstance(self._plan, GridPlan):
             return decision
-        loads = {
-            int(partition): _EVENT * events + checks
-            for s in slots
-            for partition, (events, checks) in s.per_partition.items()
-        }
+        loads = partition_loads(slots)
         changes, reason = asked_for(self._setting.wanted_slots, self._plan, loads)
         if not changes:
             return decision
@@ -406,9 +382,3 @@ class Engine(Epochs):
             **self._holdings.to_dict(),
             **outcome.to_dict(),
         }
-
-
-def _donors(decision: Decision, owners: Mapping[int, int]) -> frozenset[int]:
-    """The slots that are relieved by a decision."""
-    given = [c.partition for c in decision.changes if isinstance(c, Move | Split)]
-    return frozenset(owners[partition] for partition in given if partition in owners)
