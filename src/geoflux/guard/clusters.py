@@ -9,13 +9,17 @@ Source: Guard 5.4, Algorithm 4, lines 1 to 12.
 from __future__ import annotations
 
 import warnings
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import sklearn
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import ThreadpoolController
 
 from geoflux.guard.features import X11, X14, Features
 from geoflux.guard.tuning import GuardTuning
@@ -42,6 +46,17 @@ def alqr(rates: Floats) -> float:
     return float(rates.mean()) if len(rates) else 0.0
 
 
+@lru_cache(maxsize=1)
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def _one_thread() -> AbstractContextManager[Any]:
+    """Threads would wait for each other in a loop while Spark has the cores: five times as long."""
+    limit: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="openmp")
+    return limit
+
+
 def two_means(points: Floats, seed: int, sample: int) -> npt.NDArray[np.bool_] | None:
     """Which points belong to the second of two clusters; ``None`` if they cannot be told apart.
 
@@ -56,7 +71,7 @@ def two_means(points: Floats, seed: int, sample: int) -> npt.NDArray[np.bool_] |
     if len(points) > sample:
         picked = np.random.default_rng(seed).choice(len(points), sample, replace=False)
         chosen = points[picked]
-    with warnings.catch_warnings(), sklearn.config_context(
+    with warnings.catch_warnings(), _one_thread(), sklearn.config_context(
         assume_finite=True, skip_parameter_validation=True
     ):  # fmt: skip
         # Points that differ by less than rounding make fewer clusters than asked for: seen below.
