@@ -18,6 +18,7 @@ from geoflux.bench import drs_figures as draw
 from geoflux.bench.drs_allocations import TABLE_II
 from geoflux.bench.drs_apps import CHAIN, LOOP
 from geoflux.bench.drs_bulks import measure_bulks
+from geoflux.bench.drs_measuring import measure_share
 from geoflux.bench.drs_sizes import ModelSizes
 from geoflux.bench.figures import FOLDER
 from geoflux.bench.table import Bars, check_parts
@@ -33,6 +34,7 @@ BARS: Bars = {
     **{f"{app.name}_recommended_is_best": (">=", 0.95) for app in _APPS},
     **{f"{app.name}_rank_correlation": (">=", 0.9) for app in _APPS},
     **{f"{app.name}_wrong_runs": ("<=", 0) for app in _APPS},
+    "measure_share": ("<=", 0.01),
     "decisions_on_constant_load": ("<=", 0),
     "rearranged_alike": (">=", 1),
     "longest_met_again": (">=", 1),
@@ -42,11 +44,11 @@ BARS: Bars = {
 }
 _FOR_ALL_SIZES = (
     "simulated_rank_correlation", "chain_recommended_is_best", "chain_rank_correlation",
-    "loop_recommended_is_best", "loop_rank_correlation", "decisions_on_constant_load",
-    "rearranged_alike", "longest_met_again", "processors_given_back",
+    "loop_recommended_is_best", "loop_rank_correlation", "loop_wrong_runs", "measure_share",
+    "decisions_on_constant_load", "rearranged_alike", "longest_met_again", "processors_given_back",
 )  # fmt: skip
 QUICK_BARS: Bars = {name: bar for name, bar in BARS.items() if name not in _FOR_ALL_SIZES}
-"""Short runs are too noisy to tell neighbours apart."""
+"""Short runs are too noisy to tell neighbours apart, and of the chain alone."""
 
 
 def run_benchmark(
@@ -92,7 +94,8 @@ def run_on_spark(
         warm_workers(session)
         warm = drs_spark.SparkBench(console, session, folder / "warm", drs_spark.QUICK, CHAIN)
         warm.measured(drs_spark.evenly(CHAIN, sizes.processors))  # workers load, kernels compile
-        for app in _APPS:
+        result |= measure_share(session, folder, sizes.measured_rows)
+        for app in _APPS[:1] if quick else _APPS:
             bench = drs_spark.SparkBench(console, session, folder, sizes, app)
             found, pairs = drs_spark.measure_app(bench)
             result |= {f"{app.name}_{name}": value for name, value in found.items()}
@@ -104,7 +107,7 @@ def run_on_spark(
             counts = map(int, found["recommended"].split(":"))
             best[app.name] = dict(zip([part.name for part in app.parts], counts, strict=True))
         changing = drs_changes.QUICK if quick else drs_changes.FULL
-        starts = [best[CHAIN.name], *drs_changes.poor(best[CHAIN.name])]
+        starts = [best[CHAIN.name], *drs_changes.poor(best[CHAIN.name])[: changing.poor]]
         result |= drs_changes.measure_changes(
             console, session, folder, figures, CHAIN, starts, changing
         )

@@ -33,10 +33,14 @@ class ChangeSizes:
     rates: tuple[tuple[float, float], ...] = ((50.0, 15.0), (80.0, 40.0), (80.0, 12.0))
     longest: float = 8.0
     shortest: float = 2.5
+    share: float = 1.0
+    """Of the application's inputs a second, where the load stays."""
+    poor: int = 2
+    """Allocations to begin with that are not the best."""
 
 
 FULL = ChangeSizes()
-QUICK = ChangeSizes(9, 12.0, "4s", ((8.0, 10.0), (10.0, 20.0), (8.0, 5.0)))
+QUICK = ChangeSizes(12, 5.0, "2s", ((3.0, 5.0), (3.0, 15.0), (3.0, 5.0)), share=0.25, poor=0)
 
 
 def measure_changes(
@@ -44,9 +48,10 @@ def measure_changes(
     starts: Sequence[Allocation], sizes: ChangeSizes = FULL,
 ) -> dict[str, Any]:  # fmt: skip
     """Figures by name; the first of ``starts`` is the best allocation, the others are poor."""
+    load = [(sizes.rearranged, app.rate * sizes.share)]
     runs = [
         timeline(
-            app, session, folder, f"start-{place}", start, [(sizes.rearranged, app.rate)],
+            app, session, folder, f"start-{place}", start, load,
             mode="on", goal="latency", processors=sum(start.values()), apart=sizes.apart,
             **_PATIENT,
         )

@@ -41,10 +41,14 @@ class SparkSizes:
     processors: int = 12
     most: int = 8
     """Allocations that are run at most."""
+    share: float = 1.0
+    """Of an application's inputs a second."""
+    measured_rows: int = 3_200_000
+    """Of the application that measuring is measured with."""
 
 
 FULL = SparkSizes()
-QUICK = SparkSizes(seconds=8.0, warm=2.0, processors=9, most=2)
+QUICK = SparkSizes(5.0, 1.0, most=2, share=0.25, measured_rows=800_000)
 
 
 @dataclass
@@ -73,7 +77,8 @@ class SparkBench:
         """One run."""
         inputs, out = self.folder / f"{self.app.name}-in", self.folder / f"{self.app.name}-out"
         if not inputs.exists():
-            write_inputs(inputs, [(self.sizes.seconds, self.app.rate)], _SEED)
+            rate = self.app.rate * self.sizes.share
+            write_inputs(inputs, [(self.sizes.seconds, rate)], _SEED)
         out = out / shown(allocation).replace(":", "-")
         config, topology = config_of(self.app, inputs), self.app.topology(allocation)
         heard: dict[str, list[Manifest]] = {name: [] for name in allocation}
@@ -133,7 +138,8 @@ def measure_app(bench: SparkBench) -> tuple[dict[str, Any], list[tuple[Measured,
     for allocation in stable[: sizes.most]:
         if shown(allocation) not in runs:
             runs[shown(allocation)] = bench.measured(allocation)
-    pairs = [(run, predict(base.network, run.allocation).total) for run in runs.values()]
+    totals = [predict(base.network, run.allocation).total for run in runs.values()]
+    pairs = [pair for pair in zip(runs.values(), totals, strict=True) if np.isfinite(pair[1])]
     near = {shown(a) for a in (best, *neighbours(best))}
     fastest = min(run.sojourn for run, _ in pairs if shown(run.allocation) in near)
     recommended = runs[shown(best)].sojourn
