@@ -228,7 +228,9 @@ def test_processors_end_with_the_last_slots_of_all_and_change_at_every_entry(
 
 
 def test_a_part_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no part nothing: expected model, share, chain, loop, changes"):
+    with pytest.raises(
+        ConfigError, match="no part nothing: expected model, share, chain, loop, changes"
+    ):
         drs.run_benchmark(Console(quiet=True), True, tmp_path, ["nothing"])
 
 
