@@ -164,7 +164,8 @@ def measure_app(bench: SparkBench) -> tuple[dict[str, Any], list[tuple[Measured,
     for allocation in [*near, *apart][: bench.sizes.most]:
         total = predict(network, allocation).total
         if shown(allocation) not in runs and np.isfinite(total):
-            runs[shown(allocation)] = bench.measured(allocation), total
+            is_base = allocation == bench.base.allocation
+            runs[shown(allocation)] = bench.base if is_base else bench.measured(allocation), total
     close = [runs[shown(a)] for a in near if shown(a) in runs]
     ranked = [runs[shown(a)] for a in apart if shown(a) in runs]
     times = [run.sojourn for run, _ in ranked]
