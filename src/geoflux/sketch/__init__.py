@@ -1,0 +1,1 @@
+"""The sketch: what was observed, in columns; its densities, sets and queries."""
