@@ -1,1 +1,1 @@
-"""The sketch: what was observed, in columns; its densities, sets and queries."""
+"""The sketch of everything observed: leaves of region, time and bins of features, and queries."""
