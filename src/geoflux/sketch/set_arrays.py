@@ -18,19 +18,20 @@ from geoflux.errors import StateError
 from geoflux.sketch.set_blocks import Block, Dense
 from geoflux.sketch.set_kernels import coupons_of
 from geoflux.sketch.set_shape import SetShape
-from geoflux.sketch.sets import Sets
 
 VERSION = 1
 """Changes whenever the meaning of the numbers does."""
 
 Arrays = dict[str, npt.NDArray[Any]]
+Bound = tuple[int, int, int]
+"""Tree, and the seconds at which a bound begins and ends."""
+Blocks = Mapping[Bound, Block]
 
 
-def sets_to_arrays(sets: Sets, prefix: str = "sets.") -> Arrays:
+def to_arrays(shape: SetShape, of_bounds: Blocks, prefix: str) -> Arrays:
     """The sets as plain arrays: one line per tree and bound, then rows, then structures."""
-    shape = sets.shape
-    keys = sorted(sets.blocks)
-    blocks = [sets.blocks[key].settled(shape) for key in keys]
+    keys = sorted(of_bounds)
+    blocks = [of_bounds[key].settled(shape) for key in keys]
     few = [b.together[0] for b in blocks if b.recent]
     dense = [b.dense for b in blocks if b.dense is not None]
     return {
@@ -50,8 +51,10 @@ def sets_to_arrays(sets: Sets, prefix: str = "sets.") -> Arrays:
     }
 
 
-def sets_from_arrays(arrays: Mapping[str, npt.NDArray[Any]], prefix: str = "sets.") -> Sets:
-    """What :func:`sets_to_arrays` gave; structures stay where they are, nothing is copied."""
+def from_arrays(
+    arrays: Mapping[str, npt.NDArray[Any]], prefix: str
+) -> tuple[SetShape, dict[Bound, Block]]:
+    """What :func:`to_arrays` gave; structures stay where they are, nothing is copied."""
     version = int(arrays[prefix + "version"][0])
     if version != VERSION:
         raise StateError(
@@ -64,7 +67,7 @@ def sets_from_arrays(arrays: Mapping[str, npt.NDArray[Any]], prefix: str = "sets
     tables = arrays[prefix + "tables"].reshape(-1, shape.hashes, shape.buckets)
     blooms = arrays[prefix + "blooms"].reshape(-1, (shape.bits + 7) // 8)
     coupons = np.asarray(coupons_of(words), np.uint32)
-    blocks = {}
+    blocks: dict[Bound, Block] = {}
     begin = at = 0
     for key, rows, items in zip(
         arrays[prefix + "keys"].reshape(-1, 3).tolist(),
@@ -79,21 +82,21 @@ def sets_from_arrays(arrays: Mapping[str, npt.NDArray[Any]], prefix: str = "sets
             end = begin + rows
             blocks[tree, first, last] = Block(rows, ((words[begin:end], coupons[begin:end]),))
             begin = end
-    return Sets(shape, blocks)
+    return shape, blocks
 
 
-def sets_to_bytes(sets: Sets) -> bytes:
+def to_bytes(shape: SetShape, blocks: Blocks) -> bytes:
     """The same sets give the same bytes: a version, then each array with its name and shape."""
     parts = [bytes([VERSION])]
-    for name, array in sets_to_arrays(sets, "").items():
+    for name, array in to_arrays(shape, blocks, "").items():
         little = array.astype(array.dtype.newbyteorder("<"), copy=False)
         head = json.dumps([name, little.dtype.str, list(little.shape), little.nbytes]).encode()
         parts += [len(head).to_bytes(4, "little"), head, little.tobytes()]
     return b"".join(parts)
 
 
-def sets_from_bytes(data: bytes) -> Sets:
-    """What :func:`sets_to_bytes` gave."""
+def from_bytes(data: bytes) -> tuple[SetShape, dict[Bound, Block]]:
+    """What :func:`to_bytes` gave."""
     if not data or data[0] != VERSION:
         raise StateError(
             f"these bytes are no sets of version {VERSION}: use the geoflux that wrote them"
@@ -110,7 +113,7 @@ def sets_from_bytes(data: bytes) -> Sets:
         array = np.frombuffer(flat.tobytes(), np.dtype(kind)).reshape(shape)  # aligned
         arrays[name] = array.astype(array.dtype.newbyteorder("="), copy=False)
         at += length
-    return sets_from_arrays(arrays, "")
+    return from_arrays(arrays, "")
 
 
 def _stacked(

@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from geoflux.errors import ConfigError
+from geoflux.errors import ConfigError, StateError
+from geoflux.sketch import set_arrays
 from geoflux.sketch.hashing import words_of
 from geoflux.sketch.schema import SketchSchema
+from geoflux.sketch.set_arrays import Bound
 from geoflux.sketch.set_blocks import Block, hll_sketch
 from geoflux.sketch.set_kernels import coupons_of
 from geoflux.sketch.set_shape import Item, SetShape
 
 Floats = npt.NDArray[np.float64]
 Keys = npt.NDArray[np.int64]
-Bound = tuple[int, int, int]
-"""Tree, and the seconds at which a bound begins and ends."""
 
 
 @dataclass(frozen=True)
@@ -187,6 +187,31 @@ class Sets:
             found |= here
             right *= 1.0 - block.false_positive(self.shape)
         return Membership(found, 1.0 - right if found else 0.0)
+
+    def to_arrays(self, prefix: str = "sets.") -> dict[str, npt.NDArray[Any]]:
+        """Plain arrays that depend on nothing but the rows that came."""
+        return set_arrays.to_arrays(self.shape, self.blocks, prefix)
+
+    @classmethod
+    def from_arrays(
+        cls, schema: SketchSchema, arrays: Mapping[str, npt.NDArray[Any]], prefix: str = "sets."
+    ) -> Sets:
+        """What :meth:`to_arrays` gave, of a sketch of this schema."""
+        shape, blocks = set_arrays.from_arrays(arrays, prefix)
+        if shape != SetShape.of(schema):
+            raise StateError(
+                f"the sets were made as {shape}, but the settings ask for {SetShape.of(schema)}: "
+                "restore the settings, or use a new directory"
+            )
+        return cls(shape, blocks)
+
+    def to_bytes(self) -> bytes:
+        """The same rows give the same bytes."""
+        return set_arrays.to_bytes(self.shape, self.blocks)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Sets:
+        return cls(*set_arrays.from_bytes(data))
 
 
 def _groups(trees: Keys, bounds: Keys) -> tuple[Keys, Keys]:
