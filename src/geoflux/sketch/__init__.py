@@ -1,0 +1,1 @@
+"""A sketch of everything observed, that answers queries about it."""
