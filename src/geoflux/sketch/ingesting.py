@@ -121,7 +121,7 @@ def _with_trees(forest: Forest, tree: Ints) -> Forest:
 
 
 def _distinct(tree: Ints) -> Ints:
-    """Trees of a batch, ascending. Rows of a tree often follow each other: look at changes first."""
+    """Trees of a batch, ascending. Rows of a tree often follow each other, so look at changes."""
     changes = tree[np.flatnonzero(np.diff(tree, prepend=tree[0] - 1))]
     return np.unique(changes)
 
