@@ -86,14 +86,10 @@ def quantised(forest: Forest, which: Ints) -> Forest:
 
 def bins_for(schema: SketchSchema, densities: Densities, which: Ints) -> npt.NDArray[np.int64]:
     """How many bins each feature of some trees gets, by what is known of that tree alone."""
+    spans = densities.high[which] - densities.low[which]
     if schema.spans is not None:
         spans = np.array(schema.spans)
-        return quantising.bins_wanted(densities, which, schema.max_bins, spans=spans)
-    own = densities.high - densities.low
-    return np.concatenate([
-        quantising.bins_wanted(densities, which[i : i + 1], schema.max_bins, spans=own[tree])
-        for i, tree in enumerate(which)
-    ])  # fmt: skip
+    return quantising.bins_wanted(densities, which, schema.max_bins, spans=spans)
 
 
 def _some_rows(chosen: Any, region: Ints, key: Ints, bins: Any, values: Any) -> Leaves:
