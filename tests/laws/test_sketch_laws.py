@@ -7,6 +7,7 @@ are made of; against exact fractions where the test groups the rows itself.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,7 @@ def rows(seed: int, n: int, hours: int = 3, missing: float = 0.1) -> Observation
 def batches(all_rows: Observations, cuts: list[int]) -> list[Observations]:
     order = np.arange(len(all_rows))
     ends = sorted({0, len(all_rows), *(cut % (len(all_rows) + 1) for cut in cuts)})
-    return [all_rows.take(order[a:b]) for a, b in zip(ends, ends[1:], strict=False)]
+    return [all_rows.take(order[a:b]) for a, b in pairwise(ends)]
 
 
 def grown(parts: list[Observations], schema: SketchSchema = SCHEMA) -> Forest:
