@@ -33,6 +33,7 @@ from geoflux.sections import (
     SwarmConfig,
 )
 from geoflux.sections_scale import ScaleConfig
+from geoflux.sections_sketch import SketchConfig
 from geoflux.settings import build, seconds
 
 OPERATOR = "operator"
@@ -51,6 +52,7 @@ class Config:
     guard: GuardConfig = field(default_factory=GuardConfig)
     flux: FluxConfig = field(default_factory=FluxConfig)
     scale: ScaleConfig = field(default_factory=ScaleConfig)
+    sketch: SketchConfig = field(default_factory=SketchConfig)
     retention: RetentionConfig = field(default_factory=RetentionConfig)
     output: OutputConfig = field(default_factory=OutputConfig)
     run: RunConfig = field(default_factory=RunConfig)

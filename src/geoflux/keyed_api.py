@@ -22,7 +22,7 @@ from geoflux.balance.flux_policy import FluxPolicy
 from geoflux.balance.flux_tuning import FluxTuning
 from geoflux.balance.policy import Policy, Static
 from geoflux.config import Config
-from geoflux.engine.keyed_engine import KeyedEngine, KeyedSetting
+from geoflux.engine.keyed_engine import KeyedEngine, KeyedPlan, KeyedSetting
 from geoflux.engine.keyed_rows import KeyedIntake
 from geoflux.engine.keyed_streams import committed_results
 from geoflux.engine.keyed_task import Budget, Emulated
@@ -31,8 +31,8 @@ from geoflux.engine.source import RawBatch, Slice
 from geoflux.engine.summary import busy_seconds, evenness
 from geoflux.engine.wanted import WantedSlots
 from geoflux.errors import StateError
-from geoflux.operators.keyed import ROW, Operator
-from geoflux.plan import HashPlan
+from geoflux.operators.keyed import ROW, Divisible, Operator
+from geoflux.plan import HashPlan, PrefixPlan
 from geoflux.settings import bytes_of, seconds
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.keys import RUN, store_for, store_of
@@ -98,7 +98,7 @@ def operated(
     with session_for(config, events, spark) as session:
         inputs = opened_inputs(config, store, events, name)
         setting = setting_of(operator, config, store, emulated)
-        engine = KeyedEngine.recovered(setting, lambda: first_plan(config))
+        engine = KeyedEngine.recovered(setting, lambda: first_plan(operator, config))
         rows = rows_of(config, inputs, events, session)
         stream = EpochStream(session, engine, store, rows, listener)
         stream.run(Pace.of(config, 1.0 if config.flux.budget else 0.0))
@@ -150,8 +150,10 @@ def _tuples(table: pa.Table) -> Iterator[tuple[Any, ...]]:
     return zip(*columns, strict=True)
 
 
-def first_plan(config: Config) -> HashPlan:
+def first_plan(operator: Operator[Any], config: Config) -> KeyedPlan:
     """The plan that a new run begins with."""
+    if isinstance(operator, Divisible):
+        return PrefixPlan.initial(config.engine.slots, operator.code_bits)
     return HashPlan.initial(config.engine.slots, config.flux.partitions)
 
 

@@ -51,8 +51,9 @@ class Part:
                 wanted_slots=wanted_slots, sampling=sampling,
             )  # fmt: skip
             return Engine.recovered(setting, lambda: api.first_plan(setting, self.inputs.events))
-        keyed = keyed_api.setting_of(self.operator, config, store, emulated, wanted_slots, sampling)
-        return KeyedEngine.recovered(keyed, lambda: keyed_api.first_plan(config))
+        operator = self.operator
+        keyed = keyed_api.setting_of(operator, config, store, emulated, wanted_slots, sampling)
+        return KeyedEngine.recovered(keyed, lambda: keyed_api.first_plan(operator, config))
 
     @property
     def idle_seconds(self) -> float:

@@ -1,0 +1,119 @@
+"""Sketches from Python: run one over a stream, and ask what it knows, also while it runs.
+
+    geoflux.run_sketch(config, out="out")           # [sketch] has features = ["speed", …]
+    sketch = geoflux.open_sketch("out")
+    sketch.query("SELECT mean(speed) WHERE region IN bbox(2, 48, 3, 49)")
+
+The same sources, epochs and directories as for any operator. Whoever asks reads committed states and
+runs nothing: answers are those of the last epoch that was committed when the sketch was opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from geoflux.api import config_of
+from geoflux.config import Config
+from geoflux.engine.epochs import Manifest
+from geoflux.engine.keyed_holdings import KeyedHoldings
+from geoflux.engine.keyed_states import opened
+from geoflux.errors import ConfigError, StateError
+from geoflux.keyed_api import OperatorSummary
+from geoflux.operators.sketching import Sketch
+from geoflux.sections_sketch import seconds_at
+from geoflux.settings import seconds
+from geoflux.sketch.forest import Forest
+from geoflux.sketch.schema import SketchSchema
+from geoflux.sketch.times import Ages
+from geoflux.state.epoch_log import EpochLog
+from geoflux.state.keys import store_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def run_sketch(
+    config: Config,
+    out: str | Path,
+    events: DataFrame | None = None,
+    spark: SparkSession | None = None,
+    on_epoch: Callable[[Manifest], None] | None = None,
+    display: bool = False,
+) -> OperatorSummary:
+    """Keep a sketch of a stream until it is drained or its duration is over, as
+    :func:`geoflux.run_operator` does for any operator."""
+    from geoflux.cli.operator_run import run_operator
+
+    return run_operator(
+        sketch_of(config), config, out, events, spark, on_epoch=on_epoch, display=display
+    )
+
+
+def sketch_of(config: Config) -> Sketch:
+    """The operator that the settings describe."""
+    wanted = config.sketch
+    if not wanted.features:
+        raise ConfigError(
+            "sketch.features is empty: name the numeric columns that the sketch is about"
+        )
+    finest: Literal["minute", "hour"] = "minute" if wanted.finest == "minute" else "hour"
+    schema = SketchSchema(
+        wanted.features, wanted.tree_bits, wanted.region_bits, finest, wanted.bins,
+        wanted.steady_rows, set_seconds=int(seconds(wanted.sets)),
+    )  # fmt: skip
+    ages = Ages(
+        *(int(seconds(age)) for age in (
+            wanted.minutes_for, wanted.hours_for, wanted.weeks_for, wanted.months_for))
+    )  # fmt: skip
+    return Sketch(
+        schema, config.source.x or "lon", config.source.y or "lat", ages,
+        int(seconds(wanted.length_of_study)) if wanted.length_of_study else 0,
+        seconds_at(wanted.since) if wanted.since else None,
+        seconds_at(wanted.until) if wanted.until else None,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class OpenSketch:
+    """A sketch as of one committed epoch; ``forests`` are its sketchlets, by partition."""
+
+    schema: SketchSchema
+    epoch: int | None
+    forests: tuple[Forest, ...]
+
+    @property
+    def observations(self) -> int:
+        """How many were taken in."""
+        return sum(forest.observations for forest in self.forests)
+
+    @property
+    def bytes(self) -> int:
+        """Of all sketchlets."""
+        return sum(forest.bytes for forest in self.forests)
+
+    def whole(self) -> Forest:
+        """All sketchlets as one."""
+        return reduce(lambda one, other: one.joined(other), self.forests)
+
+
+def open_sketch(out: str | Path) -> OpenSketch:
+    """The sketch in a run's directory, as of its last committed epoch."""
+    store, config = store_of(out), config_of(out)
+    if not config.sketch.features:
+        raise StateError(f"{out} holds no sketch; run one with sketch.features in its settings")
+    operator, log = sketch_of(config), EpochLog(store)
+    last = log.last()
+    while last is not None:
+        try:
+            states = KeyedHoldings.from_dict(log.manifest(last)).states.refs
+            forests = [opened(store, operator, states[p]) for p in sorted(states)]
+            return OpenSketch(operator.schema, last, tuple(forests) or (operator.empty(),))
+        except StateError:
+            before, last = last, log.last()  # whoever runs it may have deleted what it needs no more
+            if last == before:
+                raise
+    return OpenSketch(operator.schema, None, (operator.empty(),))
