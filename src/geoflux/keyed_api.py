@@ -10,7 +10,7 @@ The same sources, epochs and directories as for standing queries; ``[flux]`` has
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from geoflux.balance.flux_policy import FluxPolicy
 from geoflux.balance.flux_tuning import FluxTuning
 from geoflux.balance.policy import Policy, Static
 from geoflux.config import Config
+from geoflux.engine.intake import POSITION_ID
 from geoflux.engine.keyed_engine import KeyedEngine, KeyedPlan, KeyedSetting
 from geoflux.engine.keyed_rows import KeyedIntake
 from geoflux.engine.keyed_streams import committed_results
@@ -87,7 +88,7 @@ class OperatorVerification:
 def operated(
     operator: Operator[Any], config: Config, out: str | Path, listener: Listener,
     events: DataFrame | None = None, spark: SparkSession | None = None,
-    emulated: Emulated | None = None,
+    emulated: Emulated | None = None, on_start: Callable[[Any], None] | None = None,
 ) -> OperatorSummary:  # fmt: skip
     """Run an operator, as :func:`geoflux.run_operator` says, and show nothing of it."""
     from geoflux.spark.session import session_for
@@ -101,6 +102,8 @@ def operated(
         engine = KeyedEngine.recovered(setting, lambda: first_plan(operator, config))
         rows = rows_of(config, inputs, events, session)
         stream = EpochStream(session, engine, store, rows, listener)
+        if on_start is not None:
+            on_start(stream)
         stream.run(Pace.of(config, 1.0 if config.flux.budget else 0.0))
     summary = summarised(config, store)
     store.write_json("summary.json", asdict(summary))
@@ -170,8 +173,9 @@ def setting_of(
     budgets = {
         slot: replace(budget, memory_bytes=memory) for slot, memory in emulated.memory_bytes.items()
     }
+    named = source.id if operator.needs_id else POSITION_ID
     return KeyedSetting(
-        store, operator, KeyedIntake(operator, source.id, source.time, source.time_unit),
+        store, operator, KeyedIntake(operator, named, source.time, source.time_unit),
         policy_of(config), budgets, budget, record_input=config.output.record_input,
         emulated=emulated, epoch_events=config.engine.epoch_events, wanted_slots=wanted_slots,
         sampling=sampling,

@@ -35,7 +35,8 @@ class SketchConfig:
     is what `geoflux run` makes of the source."""
 
     features: tuple[str, ...] = setting(
-        (), "Numeric columns that the sketch is about, 1 to 20; values may be missing.")  # fmt: skip
+        (), "Numeric columns that the sketch is about, 1 to 20; values may be missing."
+    )
     tree_bits: int = setting(
         10, "Bits of the geohash of a tree: bins, densities and sets are kept for each, and no "
         "partition is smaller.", between(0, 24))  # fmt: skip

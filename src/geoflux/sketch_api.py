@@ -4,8 +4,8 @@
     sketch = geoflux.open_sketch("out")
     sketch.query("SELECT mean(speed) WHERE region IN bbox(2, 48, 3, 49)")
 
-The same sources, epochs and directories as for any operator. Whoever asks reads committed states and
-runs nothing: answers are those of the last epoch that was committed when the sketch was opened.
+The same sources, epochs and directories as for any operator. Whoever asks reads committed states
+and runs nothing: answers are those of the last epoch that was committed when it was opened.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from geoflux.api import config_of
 from geoflux.config import Config
@@ -34,6 +34,7 @@ from geoflux.state.keys import store_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from rich.console import Console
 
 
 def run_sketch(
@@ -42,15 +43,17 @@ def run_sketch(
     events: DataFrame | None = None,
     spark: SparkSession | None = None,
     on_epoch: Callable[[Manifest], None] | None = None,
-    display: bool = False,
+    display: bool | Console = False,
+    on_start: Callable[[Any], None] | None = None,
 ) -> OperatorSummary:
     """Keep a sketch of a stream until it is drained or its duration is over, as
     :func:`geoflux.run_operator` does for any operator."""
     from geoflux.cli.operator_run import run_operator
 
     return run_operator(
-        sketch_of(config), config, out, events, spark, on_epoch=on_epoch, display=display
-    )
+        sketch_of(config), config, out, events, spark, on_epoch=on_epoch, display=display,
+        on_start=on_start,
+    )  # fmt: skip
 
 
 def sketch_of(config: Config) -> Sketch:
@@ -113,7 +116,10 @@ def open_sketch(out: str | Path) -> OpenSketch:
             forests = [opened(store, operator, states[p]) for p in sorted(states)]
             return OpenSketch(operator.schema, last, tuple(forests) or (operator.empty(),))
         except StateError:
-            before, last = last, log.last()  # whoever runs it may have deleted what it needs no more
+            before, last = (
+                last,
+                log.last(),
+            )  # whoever runs it may have deleted what it needs no more
             if last == before:
                 raise
     return OpenSketch(operator.schema, None, (operator.empty(),))

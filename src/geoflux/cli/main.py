@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -64,8 +64,9 @@ def run(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Match a stream against standing queries until it is drained, over, or interrupted; or run
-    an application, where the file describes one with tables [[operator]]."""
+    """Match a stream against standing queries until it is drained, over, or interrupted; or keep a
+    sketch of it, where the file has [sketch]; or run an application, where it describes one with
+    tables [[operator]]."""
     from geoflux.cli.topology_run import describes_topology, run_file
 
     flags = _flags(settings or [])
@@ -76,7 +77,40 @@ def run(
     if config is not None and describes_topology(config):
         run_file(config, flags, out, as_json)
         return
-    _run(Config.load(config, flags), out, as_json)
+    loaded = Config.load(config, flags)
+    if loaded.sketch.features:
+        _run_sketch(loaded, out, as_json)
+        return
+    _run(loaded, out, as_json)
+
+
+def _run_sketch(config: Config, out: Path, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from geoflux.sketch_api import open_sketch, run_sketch
+
+    console = Console(stderr=as_json)
+    summary = run_sketch(config, out, display=console, on_start=_stopped_by_signals(console.print))
+    found = open_sketch(out)
+    told = {"observations": found.observations, "sketch_bytes": found.bytes}
+    console.print(f'ask it:  geoflux query {out} "SELECT count(*)"', soft_wrap=True)
+    if as_json:
+        print(json.dumps(asdict(summary) | told))
+
+
+def _stopped_by_signals(say: Callable[[str], None]) -> Callable[[Any], None]:
+    """For whoever gets the stream when it starts: the first interrupt ends it between epochs."""
+
+    def started(stream: Any) -> None:
+        def interrupt(*_: Any) -> None:
+            say("stopping after this epoch; interrupt again to abandon it")
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            stream.stop()
+
+        signal.signal(signal.SIGINT, interrupt)
+        signal.signal(signal.SIGTERM, interrupt)
+
+    return started
 
 
 def _run(config: Config, out: Path, as_json: bool) -> None:
@@ -87,16 +121,7 @@ def _run(config: Config, out: Path, as_json: bool) -> None:
 
     console = Console(stderr=as_json)
     with Display(console, config, out) as display:
-
-        def started(stream: Any) -> None:
-            def interrupt(*_: Any) -> None:
-                display.say("stopping after this epoch; interrupt again to abandon it")
-                signal.signal(signal.SIGINT, signal.default_int_handler)
-                stream.stop()
-
-            signal.signal(signal.SIGINT, interrupt)
-            signal.signal(signal.SIGTERM, interrupt)
-
+        started = _stopped_by_signals(display.say)
         summary = api.run(config, out, on_epoch=display.epoch, on_start=started)
     report = write_report(config, store_of(out), summary)
     print_summary(console, summary, out, report)

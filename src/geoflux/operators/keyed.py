@@ -39,6 +39,8 @@ class Operator(ABC, Generic[S]):
     key: str
     """Empty: there is no such column, and :meth:`place` says by what rows are partitioned."""
     columns: tuple[str, ...] = ()
+    needs_id: ClassVar[bool] = True
+    """Whether rows without an id are refused; otherwise their position is their id."""
     needs_time: ClassVar[bool] = False
     """Whether rows without a readable time are refused."""
     stateless: ClassVar[bool] = False

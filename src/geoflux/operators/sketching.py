@@ -31,8 +31,8 @@ Floats = npt.NDArray[np.float64]
 class Sketch(Divisible[Forest]):
     """Keeps a sketch of ``schema``. ``x`` and ``y`` are the columns of longitude and latitude.
 
-    Rows from before ``since`` and from ``until`` on (seconds since 1970) are refused. Time bins fold
-    as ``ages`` says; past ``length_of_study`` seconds (0: never) bins of features merge as well.
+    Rows from before ``since`` and from ``until`` on (seconds since 1970) are refused. Time bins
+    fold as ``ages`` says; past ``length_of_study`` seconds (0: never) bins of features merge, too.
 
     >>> sketch = Sketch(SketchSchema(("speed",)))
     >>> rows = pa.table({"lon": [2.35], "lat": [48.85], "speed": [13.0], "@time": [0]})
@@ -48,6 +48,7 @@ class Sketch(Divisible[Forest]):
     length_of_study: int = 0
     since: int | None = None
     until: int | None = None
+    needs_id: ClassVar[bool] = False
     needs_time: ClassVar[bool] = True
     refusals: ClassVar[Mapping[str, str]] = {
         "bad_place": "longitude or latitude is missing, or not on the globe",
