@@ -75,6 +75,50 @@ def ordered_by(word: Any, order: Any) -> Any:
     return order
 
 
+@numba.njit(cache=True)
+def places_in_order(region: Any, time: Any) -> Any:
+    """Numbers of the places in space and time, ascending, and how many; -1 if rows do not come in
+    the order of region and time."""
+    n = region.size
+    places = np.zeros(n, np.uint64)
+    place = np.uint64(0)
+    for i in range(1, n):
+        if region[i] != region[i - 1] or time[i] != time[i - 1]:
+            if region[i] < region[i - 1] or (region[i] == region[i - 1] and time[i] < time[i - 1]):
+                return places, -1
+            place += np.uint64(1)
+        places[i] = place
+    return places, np.int64(place) + 1
+
+
+@numba.njit(cache=True)
+def heavy_rows(count: Any) -> Any:
+    """Numbers of the leaves of more than one observation, -1 for the others."""
+    out = np.empty(count.size, np.int64)
+    heavy = 0
+    for i in range(count.size):
+        if count[i] > 1:
+            out[i] = heavy
+            heavy += 1
+        else:
+            out[i] = -1
+    return out
+
+
+@numba.njit(cache=True)
+def keys_at(rows: Any, region: Any, time: Any, grain: Any, bins: Any) -> Any:
+    """The keys of some leaves."""
+    n, features = rows.size, bins.shape[1]
+    regions, times = np.empty(n, np.int64), np.empty(n, np.int64)
+    grains, all_bins = np.empty(n, np.uint8), np.empty((n, features), np.uint8)
+    for k in range(n):
+        i = rows[k]
+        regions[k], times[k], grains[k] = region[i], time[i], grain[i]
+        for f in range(features):
+            all_bins[k, f] = bins[i, f]
+    return regions, times, grains, all_bins
+
+
 @numba.njit(cache=True, inline="always")
 def _comes_first(region: Any, time: Any, words: Any, i: int, j: int) -> bool:
     """Whether row i belongs before row j, or its key is the same."""

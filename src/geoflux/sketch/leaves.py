@@ -24,6 +24,9 @@ Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
 
+_HEAVY = ("m2", "low", "high", "cross")
+"""Columns that have rows only for leaves of more than one observation."""
+
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
@@ -61,8 +64,7 @@ class Leaves:
     @cached_property
     def heavy(self) -> Ints:
         """The row of each leaf in ``m2``, ``low``, ``high`` and ``cross``; -1 where count is 1."""
-        many = self.count > 1
-        return np.where(many, np.cumsum(many) - 1, -1)
+        return moments.heavy_rows(self.count)
 
     @property
     def features(self) -> int:
@@ -83,7 +85,13 @@ class Leaves:
         """Leaves ``first`` up to ``last``, as views of these."""
         before, within = (int(np.count_nonzero(self.count[a:b] > 1)) for a, b in
                           ((0, first), (first, last)))  # fmt: skip
-        return self._of(slice(first, last), slice(before, before + within))
+        heavy = slice(before, before + within)
+        return Leaves(**{
+            field.name: getattr(self, field.name)[
+                heavy if field.name in _HEAVY else slice(first, last)
+            ]
+            for field in fields(self)
+        })  # fmt: skip
 
     def within(self, first_region: int, last_region: int) -> Leaves:
         """Leaves of a range of regions, both ends included, as views of these."""
@@ -93,15 +101,18 @@ class Leaves:
 
     def take(self, rows: npt.NDArray[Any]) -> Leaves:
         """Some of the leaves: a mask, or numbers in ascending order."""
-        heavy = self.heavy[rows]
-        return self._of(rows, heavy[heavy >= 0])
-
-    def _of(self, rows: Any, heavy: Any) -> Leaves:
+        chosen = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        if chosen.size == len(self):
+            return self
+        heavy = self.heavy[chosen]
+        heavy = heavy[heavy >= 0]
+        columns = {
+            field.name: np.take(getattr(self, field.name), chosen, axis=0) for field in fields(self)
+            if field.name not in _HEAVY
+        }  # fmt: skip
         return Leaves(
-            self.region[rows], self.time[rows], self.grain[rows], self.bins[rows],
-            self.count[rows], self.mean[rows], self.m2[heavy], self.low[heavy],
-            self.high[heavy], self.cross[heavy],
-        )  # fmt: skip
+            **columns, **{name: np.take(getattr(self, name), heavy, axis=0) for name in _HEAVY}
+        )
 
     @cached_property
     def lows(self) -> Floats:
@@ -122,12 +133,11 @@ class Leaves:
         cls, arrays: Mapping[str, npt.NDArray[Any]], features: int, name: str = ""
     ) -> Leaves:
         """What :meth:`to_arrays` gave, without copying."""
-        width = {"region": None, "time": None, "grain": None, "count": None}
         pairs = features * (features - 1) // 2
         columns = {}
         for field in fields(cls):
             flat = arrays[f"{name}{field.name}"]
-            if field.name in width:
+            if field.name in ("region", "time", "grain", "count"):
                 columns[field.name] = flat
             elif field.name == "cross":
                 many = arrays[f"{name}m2"].size // features
@@ -153,11 +163,17 @@ def grouped(leaves: Leaves) -> Leaves:
     """Leaves in whichever order, keys in any number, as leaves: sorted, equal keys merged."""
     words, exact = moments.packed_bins(leaves.grain, leaves.bins)
     order = np.arange(len(leaves))
+    places, count = moments.places_in_order(leaves.region, leaves.time)
+    if count == len(leaves):
+        return _combined(leaves, words, exact, order)
     for word in words[::-1]:
         order = moments.ordered_by(word, order)
-    for column in (leaves.time, leaves.region):
-        # With the sign turned round, whole numbers compare as unsigned ones do.
-        order = moments.ordered_by(column.view(np.uint64) ^ np.uint64(1 << 63), order)
+    if count > 0:
+        order = moments.ordered_by(places, order)
+    else:
+        for column in (leaves.time, leaves.region):
+            # With the sign turned round, whole numbers compare as unsigned ones do.
+            order = moments.ordered_by(column.view(np.uint64) ^ np.uint64(1 << 63), order)
     return _combined(leaves, words, exact, order)
 
 
@@ -196,11 +212,10 @@ def _gathered(leaves: Leaves, order: Ints, starts: Ints) -> Leaves:
         order, starts, leaves.count, leaves.heavy, leaves.mean,
         leaves.m2, leaves.low, leaves.high, leaves.cross,
     )  # fmt: skip
-    first = order[starts[:-1]]
-    return Leaves(
-        leaves.region[first], leaves.time[first], leaves.grain[first], leaves.bins[first],
-        count, mean, m2, low, high, cross,
-    )  # fmt: skip
+    keys = moments.keys_at(
+        order[starts[:-1]], leaves.region, leaves.time, leaves.grain, leaves.bins
+    )
+    return Leaves(*keys, count, mean, m2, low, high, cross)
 
 
 def _spread(some: Floats, others: Floats, count: Ints) -> Floats:

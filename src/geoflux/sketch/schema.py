@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from typing import Any, Literal
 
 from geoflux.errors import ConfigError
@@ -24,7 +25,9 @@ class SketchSchema:
     0 to 24, and of a region, up to 60. ``finest``: the time bins that observations come into.
     ``max_bins``: bins of a feature, 2 to 128. ``steady_rows``: rows of a tree before its bins are
     made. ``components``: of a density, 4 to 256. ``set_seconds``: time bound of the set structures,
-    whose sizes and errors the others give.
+    whose sizes and errors the others give. ``spans``: the range of each feature all over the world,
+    if it is known; bins then need not be finer than half a percent of it, otherwise of the range
+    within the tree.
 
     >>> SketchSchema(("t", "p", "wind")).pairs
     ((0, 1), (0, 2), (1, 2))
@@ -44,9 +47,12 @@ class SketchSchema:
     frequency_error: float = 0.001
     frequency_confidence: float = 0.99
     set_decimals: int = 6
+    spans: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", tuple(self.features))
+        if self.spans is not None:
+            object.__setattr__(self, "spans", tuple(float(span) for span in self.spans))
         problems = self._problems()
         if problems:
             raise ConfigError.of(problems)
@@ -72,6 +78,12 @@ class SketchSchema:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
                 problems.append(f"{name} is a whole number from {low} to {high}, not {value!r}")
+        if self.spans is not None and (
+            len(self.spans) != len(names) or not all(0.0 < span < inf for span in self.spans)
+        ):
+            problems.append(
+                f"spans are {len(names)} numbers above 0, one for each feature, not {self.spans!r}"
+            )
         for name in ("bloom_error", "frequency_error", "frequency_confidence"):
             value = getattr(self, name)
             if not isinstance(value, float) or not 0.0 < value < 1.0:
