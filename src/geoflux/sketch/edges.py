@@ -15,14 +15,10 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from geoflux.sketch.leaf_moments import EXACT, MISSING
+
 Floats = npt.NDArray[np.float64]
 Indexes = npt.NDArray[np.int64]
-
-MISSING = 255
-"""The bin of a feature that was not observed."""
-EXACT = 254
-"""The bin of every value of a tree that is not quantised yet."""
-
 
 _LINE = 32
 """So many edges are compared in one go: guessing a branch wrong costs more than comparing them."""

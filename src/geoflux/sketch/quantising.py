@@ -67,7 +67,7 @@ def bins_wanted(
     """How many bins of equal mass each of the trees and its features should have [len(trees), F].
 
     The least number for which ``share`` of the values is in bins within half a percent of the
-    feature's range (``spans`` [F]; the range over all trees unless given), and at most
+    feature's range (``spans`` [F] or [len(trees), F]; over all trees unless given), and at most
     ``max_bins`` times the share of the memory that is there to be used, but never below 2.
     """
     if spans is None:
@@ -75,6 +75,7 @@ def bins_wanted(
             spans = densities.high.max(axis=0) - densities.low.min(axis=0)
     most = max(2, int(max_bins * min(1.0, memory_share)))
     wides = densities.bandwidth**2
+    spans = np.broadcast_to(spans, (trees.size, densities.total.shape[1])).copy()
     return np.asarray(
         _wanted(densities.mixtures, wides, densities.totals, trees, spans, share, most), np.int64
     )
@@ -174,12 +175,12 @@ def _wanted(
         t = trees[i]
         for f in range(mixtures.shape[1]):
             low, high = totals[t, f, 1], totals[t, f, 2]
-            if not low < high or not spans[f] > 0.0:
+            if not low < high or not spans[i, f] > 0.0:
                 continue
             prepare(mixtures[t, f], wides[t, f], totals[t, f, 1:], True, ready)
             cuts = quick_quantiles(ready, low, high, wanted)
             widths = np.sort(np.diff(cuts))
             width = widths[min(_STEPS - 1, int(share * _STEPS))]
-            needed = _STEPS * width / (np.sqrt(12.0) * HALF_PERCENT * spans[f])
+            needed = _STEPS * width / (np.sqrt(12.0) * HALF_PERCENT * spans[i, f])
             out[i, f] = max(2, min(most, int(np.ceil(needed))))
     return out
