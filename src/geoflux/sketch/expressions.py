@@ -106,6 +106,8 @@ class Call:
     @property
     def title(self) -> str:
         """The call as text."""
+        if self.name == "distinct":
+            return "count(DISTINCT *)"
         if FUNCTIONS[self.name].pairs:
             inside = ", ".join(f"{f} = {plain(n)}" for f, n in self.pairs.items())
         else:

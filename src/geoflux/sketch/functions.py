@@ -67,7 +67,7 @@ _ALL = (
         scalar=False,
         pairs=True,
     ),
-    Function("distinct", "set", "distinct() or count(DISTINCT *)", (0, 0)),
+    Function("distinct", "set", "count(DISTINCT *) or cardinality()", (0, 0)),
     Function(
         "frequency",
         "set",
@@ -95,6 +95,7 @@ ALIASES = {
     "var_samp": "variance",
     "covar_samp": "covar",
     "approx_distinct": "distinct",
+    "cardinality": "distinct",
 }
 # What a query may call besides: these are values of their own, not of the table.
 OTHERS = ("contrast", "synthetic", "geohash")
@@ -124,6 +125,8 @@ def function(name: str) -> Function:
 
 def check_arguments(made: Function, features: tuple[str, ...], numbers: tuple[float, ...]) -> None:
     """Whether a function may be given these; one sentence if not."""
+    if not all(features):
+        raise QueryError(f"{made.name} was given a feature without a name: {made.usage}")
     fewest, most = made.features
     if not fewest <= len(features) <= most:
         raise QueryError(

@@ -27,6 +27,7 @@ from geoflux.sketch.expressions import (
 from geoflux.sketch.functions import FUNCTIONS
 from geoflux.sketch.json_reader import Reader
 from geoflux.sketch.moments import written
+from geoflux.sketch.places import pointed
 from geoflux.sketch.query import Column, Join, Query
 from geoflux.sketch.ranges import EARLIEST, EVERYTHING, LATEST, Range, Span
 from geoflux.sketch.scope import Box, Condition, Prefix, Region, Scope
@@ -190,12 +191,4 @@ def _finite(word: str) -> float:
 
 
 def _broken(text: str, error: json.JSONDecodeError) -> QueryError:
-    line = text.split("\n")[error.lineno - 1]
-    start = max(0, error.colno - 60)
-    shown = line[start : error.colno + 40]
-    return QueryError(
-        f"the query is no JSON: {error.msg}",
-        line=error.lineno,
-        column=error.colno,
-        excerpt=f"  {shown}\n  {' ' * (error.colno - 1 - start)}^",
-    )
+    return pointed(text, error.pos, error.pos + 1, f"the query is no JSON: {error.msg}")

@@ -15,7 +15,7 @@ from geoflux.sketch.ranges import ALWAYS, EVERYTHING, Range, Span, union, union_
 
 LETTERS = "0123456789bcdefghjkmnpqrstuvwxyz"
 MAX_LETTERS = 12
-MAX_PARTS = 1000
+MAX_PARTS = 200
 _HALF_ROUND_KM = 20_038.0
 
 
@@ -113,6 +113,8 @@ class Condition:
     missing: bool = False
 
     def __post_init__(self) -> None:
+        if not self.feature:
+            raise QueryError("a condition has a feature without a name")
         if any(math.isnan(r.low) or math.isnan(r.high) for r in self.ranges):
             raise QueryError(f"the range of {self.feature!r} has an end that is no number")
         ranges = union(
