@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import time
+from pathlib import Path
 
 import pytest
 
 from geoflux.errors import QueryError
 from geoflux.sketch.expressions import Call, Contrast, Key, Matching, Math, Number, Ref, Synthetic
+from geoflux.sketch.functions import FUNCTIONS
 from geoflux.sketch.language import parse_query
+from geoflux.sketch.language_json import from_json, to_json
 from geoflux.sketch.language_sql import parse_sql
 from geoflux.sketch.moments import moment
 from geoflux.sketch.query import Column, Order, Query
 from geoflux.sketch.ranges import EARLIEST, EVERYTHING, LATEST, Range, Span
 from geoflux.sketch.scope import Box, Circle, Condition, Prefix, Scope
+from geoflux.sketch.sql_writer import to_sql
 from queries_by_hand import WeatherNames
 
 NAMES = WeatherNames()
@@ -441,3 +446,16 @@ def test_moments_outside_the_calendar() -> None:
     for text in ("0000-01-01", "2026-13", "2026-03-26T25:00", "20260326", "2026-W13", "٢٠٢٦"):
         with pytest.raises(QueryError, match="is no time"):
             moment(text)
+
+
+def test_the_examples_of_the_page_are_queries() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "queries-of-sketches.md").read_text("utf-8")
+    examples = re.findall(r"```(?:sql|json)\n(.*?)```", page, re.DOTALL)
+    kinds = {parse_query(example, NAMES).kind for example in examples}
+    assert kinds >= {"relational", "statistical", "density", "set", "inferential", "synthetic"}
+    for example in examples:
+        query = parse_query(example, NAMES)
+        assert from_json(to_json(query)) == query
+        assert parse_sql(to_sql(query), every=query.every) == query
+    for function in FUNCTIONS.values():
+        assert f"`{function.usage.split('(')[0]}(" in page
