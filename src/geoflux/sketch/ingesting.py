@@ -86,14 +86,10 @@ def quantised(forest: Forest, which: Ints) -> Forest:
 
 def bins_for(schema: SketchSchema, densities: Densities, which: Ints) -> npt.NDArray[np.int64]:
     """How many bins each feature of some trees gets, by what is known of that tree alone."""
+    spans = densities.high[which] - densities.low[which]
     if schema.spans is not None:
         spans = np.array(schema.spans)
-        return quantising.bins_wanted(densities, which, schema.max_bins, spans=spans)
-    own = densities.high - densities.low
-    return np.concatenate([
-        quantising.bins_wanted(densities, which[i : i + 1], schema.max_bins, spans=own[tree])
-        for i, tree in enumerate(which)
-    ])  # fmt: skip
+    return quantising.bins_wanted(densities, which, schema.max_bins, spans=spans)
 
 
 def _some_rows(chosen: Any, region: Ints, key: Ints, bins: Any, values: Any) -> Leaves:
@@ -121,7 +117,7 @@ def _with_trees(forest: Forest, tree: Ints) -> Forest:
 
 
 def _distinct(tree: Ints) -> Ints:
-    """Trees of a batch, ascending. Rows of a tree often follow each other: look at changes first."""
+    """Trees of a batch, ascending. Rows of a tree often follow each other, so look at changes."""
     changes = tree[np.flatnonzero(np.diff(tree, prepend=tree[0] - 1))]
     return np.unique(changes)
 

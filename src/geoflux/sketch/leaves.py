@@ -212,10 +212,10 @@ def _gathered(leaves: Leaves, order: Ints, starts: Ints) -> Leaves:
         order, starts, leaves.count, leaves.heavy, leaves.mean,
         leaves.m2, leaves.low, leaves.high, leaves.cross,
     )  # fmt: skip
-    keys = moments.keys_at(
+    region, time, grain, bins = moments.keys_at(
         order[starts[:-1]], leaves.region, leaves.time, leaves.grain, leaves.bins
     )
-    return Leaves(*keys, count, mean, m2, low, high, cross)
+    return Leaves(region, time, grain, bins, count, mean, m2, low, high, cross)
 
 
 def _spread(some: Floats, others: Floats, count: Ints) -> Floats:

@@ -86,13 +86,14 @@ def from_arrays(
 
 
 def to_bytes(shape: SetShape, blocks: Blocks) -> bytes:
-    """The same sets give the same bytes: a version, then each array with its name and shape."""
-    parts = [bytes([VERSION])]
+    """The same sets give the same bytes: version, length, each array with its name and shape."""
+    parts = []
     for name, array in to_arrays(shape, blocks, "").items():
         little = array.astype(array.dtype.newbyteorder("<"), copy=False)
         head = json.dumps([name, little.dtype.str, list(little.shape), little.nbytes]).encode()
         parts += [len(head).to_bytes(4, "little"), head, little.tobytes()]
-    return b"".join(parts)
+    body = b"".join(parts)
+    return bytes([VERSION]) + len(body).to_bytes(8, "little") + body
 
 
 def from_bytes(data: bytes) -> tuple[SetShape, dict[Bound, Block]]:
@@ -101,14 +102,14 @@ def from_bytes(data: bytes) -> tuple[SetShape, dict[Bound, Block]]:
         raise StateError(
             f"these bytes are no sets of version {VERSION}: use the geoflux that wrote them"
         )
+    if len(data) != 9 + int.from_bytes(data[1:9], "little"):
+        raise StateError("these bytes of sets were cut short: restore the file")
     arrays: Arrays = {}
-    at = 1
+    at = 9
     while at < len(data):
         size = int.from_bytes(data[at : at + 4], "little")
         name, kind, shape, length = json.loads(data[at + 4 : at + 4 + size])
         at += 4 + size
-        if at + length > len(data):
-            raise StateError("these bytes of sets were cut short: restore the file")
         flat = np.frombuffer(data, np.uint8, length, at)
         array = np.frombuffer(flat.tobytes(), np.dtype(kind)).reshape(shape)  # aligned
         arrays[name] = array.astype(array.dtype.newbyteorder("="), copy=False)
