@@ -82,6 +82,12 @@ def keys_by_hand(forest: Forest, observed: Observations) -> list[tuple[Any, ...]
     return out
 
 
+def check_same_sets(some: Forest, others: Forest) -> None:
+    """Sets depend on nothing but the rows of their tree."""
+    for name, array in some.sets.to_arrays().items():
+        np.testing.assert_array_equal(array, others.sets.to_arrays()[name], err_msg=name)
+
+
 @few
 @given(seeds, st.lists(st.integers(0, 10**6), max_size=12))
 def test_ingest_in_any_batches_is_a_group_by(seed: int, cuts: list[int]) -> None:
@@ -121,6 +127,7 @@ def test_any_split_and_merge_equals_the_unsplit_sketch(
     assert joined.rows.tolist() == whole.rows.tolist()
     np.testing.assert_array_equal(joined.edges.values, whole.edges.values)
     np.testing.assert_array_equal(joined.densities.mixtures, whole.densities.mixtures)
+    check_same_sets(joined, whole)
     later = rows(seed + 1, 200)
     check_same(joined.ingest(later).leaves(), whole.ingest(later).leaves())
 
@@ -171,6 +178,8 @@ def test_arrays_round_trip(seed: int, cuts: list[int]) -> None:
     forest = grown(batches(rows(seed, 300), cuts)).thinned(START + 86400, 86400)
     arrays = forest.to_arrays()
     assert all(array.ndim == 1 for array in arrays.values())
+    for array in arrays.values():
+        array.flags.writeable = False  # as those of a mapped segment
     again = Forest.from_arrays(SCHEMA, arrays)
     assert again.to_arrays().keys() == arrays.keys()
     for name, array in again.to_arrays().items():
@@ -179,6 +188,21 @@ def test_arrays_round_trip(seed: int, cuts: list[int]) -> None:
     check_identical(again.ingest(later).leaves(), forest.ingest(later).leaves())
     assert again.order == forest.order
     assert again.latest == forest.latest
+
+
+def test_sets_fold_with_the_hours() -> None:
+    """A week and four weeks and a year: bounds nest, and what was met is met again."""
+    observed = rows(11, 300, hours=24 * 100)
+    forest = grown([observed])
+    ages = times.Ages(hour=20 * 86400, week=50 * 86400, month=80 * 86400)
+    folded = forest.folded(START + 100 * 86400, ages)
+    lengths = {(last - first) // 86400 for _, first, last in folded.sets.blocks}
+    assert lengths == {1, 7, 28, 364}
+    assert len(folded.sets.blocks) < len(forest.sets.blocks)
+    for item in (forest.sets.shape.combination(observed.values[i]) for i in range(20)):
+        assert folded.sets.frequency(item).value == forest.sets.frequency(item).value
+    again = folded.folded(START + 100 * 86400, ages)
+    assert again is folded, "nothing is left to fold"
 
 
 def test_infinite_values_are_missing_and_no_rows_are_nothing() -> None:

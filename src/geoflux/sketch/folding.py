@@ -12,6 +12,7 @@ import numpy as np
 from geoflux.sketch import times
 from geoflux.sketch.leaf_moments import EXACT, MISSING
 from geoflux.sketch.leaves import Bytes, Leaves, grouped, merged
+from geoflux.sketch.sets import Sets
 
 
 def folded(leaves: Leaves, now: int, ages: times.Ages) -> Leaves:
@@ -55,6 +56,16 @@ def thinned(leaves: Leaves, now: int, length_of_study: int, last_grain: int) -> 
     moved = np.zeros(len(leaves), np.bool_)
     moved[old] = True
     return _regrouped(leaves, moved, leaves.time, grain, all_bins)
+
+
+def folded_sets(sets: Sets, now: int, ages: times.Ages) -> Sets:
+    """Sets of bounds that ended longer ago than an age, in wider bounds that nest in each other."""
+    wide = sets.shape.seconds * max(1, round(7 * times.DAY_SECONDS / sets.shape.seconds))
+    for age, width in ((ages.hour, wide), (ages.week, 4 * wide), (ages.month, 52 * wide)):
+        bounds = ((last - first, last) for _, first, last in sets.blocks)
+        if any(length < width and last <= now - age for length, last in bounds):
+            sets = sets.folded(now - age, width)
+    return sets
 
 
 def halved(leaves: Leaves, first_region: int, last_region: int) -> Leaves:

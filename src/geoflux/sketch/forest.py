@@ -138,9 +138,15 @@ class Forest:
         )  # fmt: skip
 
     def folded(self, now: int, ages: Ages | None = None) -> Forest:
-        """Time bins that are older than the age of their level become ones of the next level."""
+        """Time bins that are older than the age of their level become ones of the next level.
+
+        Sets fold with them, into about a week, four weeks and a year, as hours, weeks and months
+        do: what they say of a time is then said of the whole stretch.
+        """
         every = ages or Ages()
-        return self._aged(lambda leaves: folding.folded(leaves, now, every))
+        forest = self._aged(lambda leaves: folding.folded(leaves, now, every))
+        sets = folding.folded_sets(forest.sets, now, every)
+        return forest if sets is forest.sets else replace(forest, sets=sets)
 
     def thinned(self, now: int, length_of_study: int) -> Forest:
         """Bins older than the length of study (in seconds) merge further and further."""

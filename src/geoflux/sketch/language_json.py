@@ -52,6 +52,8 @@ def from_json(given: str | Mapping[str, Any], schema: Names | None = None) -> Qu
             value = json.loads(given, object_pairs_hook=_once, parse_constant=_finite)
         except json.JSONDecodeError as error:
             raise _broken(given, error) from None
+        except QueryError:
+            raise
         except RecursionError:
             raise QueryError("the query is nested too deeply to be read") from None
         except ValueError:  # whole numbers of thousands of digits

@@ -89,9 +89,9 @@ def _tree(text: str) -> exp.Expr:
         trees = [tree for tree in parser.parse(tokens, text) if tree is not None]
     except ParseError as error:
         raise _unparsed(text, error) from None
-    except (ValueError, TypeError, AttributeError, IndexError, KeyError):
-        # Texts that sqlglot itself stumbles over are no queries either.
-        raise QueryError("the query is no SQL that can be read") from None
+    except (ValueError, TypeError, AttributeError, LookupError) as error:
+        # A text that sqlglot itself stumbles over is no query either, whoever sent it.
+        raise QueryError("the query is no SQL that can be read") from error
     if len(trees) != 1:
         raise QueryError(f"the text has {len(trees)} queries; expected one")
     return trees[0]

@@ -58,6 +58,11 @@ def _starts(item: Range) -> tuple[float, bool]:
     return item.low, not item.low_closed
 
 
+def _open_at_infinity(item: Range) -> Range:
+    low_closed = item.low_closed and item.low > -math.inf
+    return Range(item.low, item.high, low_closed, item.high_closed and item.high < math.inf)
+
+
 def union(ranges: Iterable[Range]) -> tuple[Range, ...]:
     """The fewest ranges that hold the same values, in ascending order.
 
@@ -65,7 +70,7 @@ def union(ranges: Iterable[Range]) -> tuple[Range, ...]:
     (Range(low=1.0, high=3.0, low_closed=True, high_closed=True),)
     """
     merged: list[Range] = []
-    for item in sorted((r for r in ranges if not r.empty), key=_starts):
+    for item in sorted((_open_at_infinity(r) for r in ranges if not r.empty), key=_starts):
         if not merged:
             merged.append(item)
             continue

@@ -117,15 +117,7 @@ class Condition:
             raise QueryError("a condition has a feature without a name")
         if any(math.isnan(r.low) or math.isnan(r.high) for r in self.ranges):
             raise QueryError(f"the range of {self.feature!r} has an end that is no number")
-        ranges = union(
-            Range(
-                r.low,
-                r.high,
-                r.low_closed and r.low > -math.inf,
-                r.high_closed and r.high < math.inf,
-            )
-            for r in self.ranges
-        )
+        ranges = union(self.ranges)
         object.__setattr__(self, "ranges", ranges)
         if not ranges and not self.missing:
             raise QueryError(

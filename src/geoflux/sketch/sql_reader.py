@@ -7,7 +7,7 @@ from typing import Literal
 from sqlglot import exp
 
 from geoflux.errors import QueryError
-from geoflux.sketch.expressions import Expression, Key, Matching, Ref
+from geoflux.sketch.expressions import KEYS, Expression, Key, Matching, Ref
 from geoflux.sketch.query import Column, Join, Order, Query
 from geoflux.sketch.scope import EVERYWHERE
 from geoflux.sketch.sql_source import Source, name_of
@@ -46,11 +46,13 @@ class Reader(ValueReader):
             self._equal = {left for left, right in join.on if left == right}
         select = tuple(self._column(node) for node in tree.expressions)
         keys = () if group is None else self._keys(group, select)
-        for column, node in zip(select, tree.expressions, strict=True):
-            with self.source.at(node):
-                Query((column,), group_by=keys, join=join)  # so its mistakes are placed
-        with self.source.at(tree):
+        try:
             plain = Query(select, scope, keys, (), None, join, every)
+        except QueryError as error:
+            for column, node in zip(select, tree.expressions, strict=True):
+                with self.source.at(node):  # if it is wrong alone as well, it is the place
+                    Query((column,), group_by=keys, join=join)
+            raise self.source.error(error.sentence, tree) from None
         order_by = self._order(tree.args.get("order"), plain)
         limit = self._limit(tree.args.get("limit"))
         with self.source.at(tree.args.get("order") or tree.args.get("limit") or tree):
@@ -76,7 +78,8 @@ class Reader(ValueReader):
         named = {c.name: c.value for c in select if isinstance(c.value, Key)}
         keys = []
         for node in group.expressions:
-            alias = named.get(node.name) if isinstance(node, exp.Column) else None
+            # A name of the language means itself, whatever a column is called.
+            alias = None if name_of(node) in (*KEYS, "") else named.get(node.name)
             keys.append(self.key(node) if alias is None else alias)
         return tuple(keys)
 
