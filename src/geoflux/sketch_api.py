@@ -10,7 +10,7 @@ and runs nothing: answers are those of the last epoch that was committed when it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -26,7 +26,10 @@ from geoflux.keyed_api import OperatorSummary
 from geoflux.operators.sketching import Sketch
 from geoflux.sections_sketch import seconds_at
 from geoflux.settings import seconds
+from geoflux.sketch.answers import Answer
+from geoflux.sketch.evaluate import evaluate
 from geoflux.sketch.forest import Forest
+from geoflux.sketch.query import Query
 from geoflux.sketch.schema import SketchSchema
 from geoflux.sketch.times import Ages
 from geoflux.state.epoch_log import EpochLog
@@ -97,6 +100,10 @@ class OpenSketch:
     def bytes(self) -> int:
         """Of all sketchlets."""
         return sum(forest.bytes for forest in self.forests)
+
+    def query(self, asked: str | Mapping[str, Any] | Query) -> Answer:
+        """The answer to a query in SQL, in JSON, or as a value; every number has its error."""
+        return evaluate(asked, self.forests)
 
     def whole(self) -> Forest:
         """All sketchlets as one."""

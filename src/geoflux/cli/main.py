@@ -1,4 +1,4 @@
-"""The command line: ``geoflux run | verify | snapshot | plan | guard | doctor | bench``.
+"""The command line: ``geoflux run | verify | snapshot | query | chart | plan | guard | …``.
 
 A user's mistake is one sentence on standard error and exit code 2; there is never a stack trace
 for it. ``--json`` ends the output with one JSON object on a line of its own.
@@ -18,6 +18,7 @@ import typer
 from rich.console import Console
 
 from geoflux.cli.guard_commands import guard
+from geoflux.cli.sketch_commands import chart, query
 from geoflux.config import Config
 from geoflux.errors import ConfigError, GeofluxError, IntegrityError
 
@@ -31,6 +32,11 @@ app = typer.Typer(
 bench = typer.Typer(no_args_is_help=True, help="Benchmarks; each prints a table.")
 app.add_typer(bench, name="bench")
 app.add_typer(guard, name="guard")
+app.add_typer(chart, name="chart")
+app.command(
+    epilog='Examples:  geoflux query out "SELECT mean(speed), count(*) GROUP BY geohash(3)"   |   '
+    'geoflux query out "SELECT deciles(speed) WHERE hour BETWEEN 14 AND 16" --json'
+)(query)
 
 Json = Annotated[bool, typer.Option("--json", help="End with one JSON object on its own line.")]
 
