@@ -19,9 +19,10 @@ import numpy.typing as npt
 from geoflux.errors import QueryError
 from geoflux.sketch.items import Items
 from geoflux.sketch.range_cover import Ranges, ranges_of, refined
-from geoflux.sketch.region_cover import CellShares, Shapes, region_shares, shapes_of
+from geoflux.sketch.ranges import both, both_times
+from geoflux.sketch.region_cover import Cells, CellShares, Shapes, region_shares, shapes_of
 from geoflux.sketch.schema import SketchSchema
-from geoflux.sketch.scope import Scope
+from geoflux.sketch.scope import Condition, Scope
 from geoflux.sketch.time_cover import (
     MAX_UNITS,
     covered_seconds,
@@ -61,14 +62,26 @@ class Covered:
 
 
 class ScopePlan:
-    """A scope made ready for many views of one schema."""
+    """Scopes, all of which must hold, made ready for many views of one schema."""
 
-    def __init__(self, scope: Scope, schema: SketchSchema) -> None:
-        self.scope = scope
+    def __init__(self, schema: SketchSchema, *scopes: Scope) -> None:
         self.schema = schema
-        self.shapes: Shapes | None = shapes_of(scope.regions)
-        self.spans = spans_array(scope.times)
-        self.hours = hours_array(scope.hours)
+        self.scope = scopes[0]
+        for other in scopes[1:]:
+            self.scope = narrowed(self.scope, other)
+        shapes = (shapes_of(scope.regions) for scope in scopes)
+        self.shapes: tuple[Shapes, ...] = tuple(s for s in shapes if s is not None)
+        self.spans = spans_array(self.scope.times)
+        self.hours = hours_array(self.scope.hours)
+
+    def shares(self, cells: Cells) -> CellShares:
+        """How much of each cell lies in the regions of all scopes."""
+        if not self.shapes:
+            return region_shares(cells, None)
+        found = region_shares(cells, self.shapes[0])
+        for shapes in self.shapes[1:]:
+            found = found.both(region_shares(cells, shapes))
+        return found
 
     @cached_property
     def ranges(self) -> Ranges | None:
@@ -89,7 +102,7 @@ class ScopePlan:
             rows = view.rows
         else:
             rows = view.totals if coarse else view.summary
-        cells = region_shares(view.cells, self.shapes)
+        cells = self.shares(view.cells)
         entries, starts = _whole_time() if coarse else self._entries(view, units)
         first, number, part, full, reach = entries
         row, unit, shares, whole = _selected(
@@ -141,6 +154,24 @@ class ScopePlan:
         begin = max(int(self.spans[0, 0]), int(view.combs.start.min()))
         end = min(int(self.spans[-1, 1]), int(view.combs.end.max())) - 1
         return begin, max(begin, end)
+
+
+def narrowed(first: Scope, second: Scope) -> Scope:
+    """Times, hours and values that both scopes allow; regions are those of the first, since not
+    every two shapes have a shape in common."""
+    times = first.times or second.times
+    if first.times is not None and second.times is not None:
+        times = both_times(first.times, second.times)
+    hours = first.hours or second.hours
+    if first.hours is not None and second.hours is not None:
+        hours = first.hours & second.hours
+    conditions = {c.feature: c for c in first.conditions}
+    for c in second.conditions:
+        held = conditions.get(c.feature)
+        if held is not None:
+            c = Condition(c.feature, both(held.ranges, c.ranges), held.missing and c.missing)
+        conditions[c.feature] = c
+    return Scope(first.regions, times, hours, tuple(conditions.values()))
 
 
 def _whole_time() -> Any:

@@ -18,7 +18,8 @@ import numpy.typing as npt
 from geoflux.sketch.partial import Partial
 
 Floats = npt.NDArray[np.float64]
-_DEVIATIONS = 2.2
+DEVIATIONS = 2.2
+"""So many deviations are the likely error: 95 of 100, with a little to spare."""
 _MISFIT = 0.1
 """Of the counts that a cut range allows: how far the normal distribution is off, as a deviation."""
 
@@ -27,7 +28,7 @@ def likely_error(part: Partial, effect: Floats, spread: Floats) -> Floats:
     """By group: what a sum over the matching observations is likely to be off. ``effect``: what
     one observation of each item adds to it on average, ``spread``: the deviation of that."""
     cut = part.cut
-    return _DEVIATIONS * np.sqrt(
+    return DEVIATIONS * np.sqrt(
         _variance(cut.first, cut.clusters, cut.shares, cut.n, cut.fewest, cut.most, effect, spread)
     )
 

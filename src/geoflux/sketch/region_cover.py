@@ -136,6 +136,21 @@ class CellShares:
     column: Ints
     row: Ints
 
+    def both(self, other: CellShares) -> CellShares:
+        """What lies in both; a cell that both cut has the product of its shares."""
+        state = np.minimum(self.state, other.state)
+        twice = (self.state == PART) & (other.state == PART)
+        mine = (self.state == PART) & ~twice
+        wide = np.where(mine, self.wide, other.wide)
+        tall = np.where(mine, self.tall, other.tall)
+        area = self.wide * self.tall * other.wide * other.tall
+        column = np.where(
+            twice, -1 - np.arange(len(state)), np.where(mine, self.column, other.column)
+        )
+        return CellShares(
+            state, np.where(twice, area, wide), np.where(twice, 1.0, tall), column, self.row
+        )
+
 
 def region_shares(cells: Cells, shapes: Shapes | None) -> CellShares:
     """How much of each cell the shapes cover."""
