@@ -110,23 +110,22 @@ class OpenSketch:
         return reduce(lambda one, other: one.joined(other), self.forests)
 
 
-def open_sketch(out: str | Path) -> OpenSketch:
-    """The sketch in a run's directory, as of its last committed epoch."""
+def open_sketch(out: str | Path, epoch: int | None = None, number: int | None = None) -> OpenSketch:
+    """The sketch in a run's directory, as of its last committed epoch; or of another one that is
+    still there, and only the sketchlet of one number."""
     store, config = store_of(out), config_of(out)
     if not config.sketch.features:
         raise StateError(f"{out} holds no sketch; run one with sketch.features in its settings")
     operator, log = sketch_of(config), EpochLog(store)
-    last = log.last()
+    last = log.last() if epoch is None else epoch
     while last is not None:
         try:
             states = KeyedHoldings.from_dict(log.manifest(last)).states.refs
-            forests = [opened(store, operator, states[p]) for p in sorted(states)]
+            chosen = sorted(states) if number is None else [sorted(states)[number]]
+            forests = [opened(store, operator, states[p]) for p in chosen]
             return OpenSketch(operator.schema, last, tuple(forests) or (operator.empty(),))
         except StateError:
-            before, last = (
-                last,
-                log.last(),
-            )  # whoever runs it may have deleted what it needs no more
-            if last == before:
+            before, last = last, log.last()  # whoever runs it deletes what it needs no more
+            if last == before or epoch is not None:
                 raise
     return OpenSketch(operator.schema, None, (operator.empty(),))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -36,9 +37,9 @@ def climate_at(
     asked = [f"{name}({_quoted(first)})" for name in ("max", "mean", "min")]
     if second is not None:
         asked.append(f"mean({_quoted(second)})")
+    region = f"region IN geohash('{geohash.to_text(int(code), bits)}')"
     answer = sketch.query(
-        f"SELECT {by}, {', '.join(asked)} WHERE region IN geohash('{geohash.to_text(int(code), bits)}')"
-        f" GROUP BY {by} ORDER BY {by}"
+        f"SELECT {by}, {', '.join(asked)} WHERE {region} GROUP BY {by} ORDER BY {by}"
     )
     if not len(answer):
         raise ConfigError(f"nothing was observed at {lon:g},{lat:g}; ask for another place")
@@ -51,26 +52,27 @@ def climate_at(
     )  # fmt: skip
 
 
-def field_of(
-    sketch: OpenSketch, feature: str, pair: tuple[str, str] | None, where: str
-) -> Field:
-    """The mean of a feature by region, and the correlation of a pair; ``where`` is SQL, or empty."""
-    asked = [f"mean({_quoted(feature)})"]
-    if pair is not None:
-        asked.append(f"corr({_quoted(pair[0])}, {_quoted(pair[1])})")
+def field_of(sketch: OpenSketch, feature: str, pair: tuple[str, str] | None, where: str) -> Field:
+    """The mean of a feature by region, and the correlation of a pair in larger ones: it needs many
+    observations. ``where`` is SQL, or empty."""
     scope = f" WHERE {where}" if where else ""
-    answer = sketch.query(f"SELECT region, {', '.join(asked)}{scope} GROUP BY region")
+    bits = sketch.schema.region_bits
+    answer = sketch.query(f"SELECT region, mean({_quoted(feature)}){scope} GROUP BY region")
     if not len(answer):
         raise ConfigError("nothing was observed there; ask for another time or box")
-    bits = sketch.schema.region_bits
-    grids = [_grid(answer, place + 1, bits) for place in range(len(asked))]
-    (west, south, values), lines = grids[0], grids[1][2] if pair else None
-    return Field(west, south, values, feature, lines, asked[-1].replace('"', "") if pair else "")
+    field = _grid(answer, bits, feature)
+    letters = (bits - 1) // 5
+    if pair is None or letters < 1:
+        return field
+    asked = f"corr({_quoted(pair[0])}, {_quoted(pair[1])})"
+    by = f"geohash({letters})"
+    found = sketch.query(f"SELECT {by}, {asked}{scope} GROUP BY {by}")
+    return replace(field, lines=_grid(found, 5 * letters, asked.replace('"', "")))
 
 
-def _grid(answer: Answer, column: int, bits: int) -> tuple[Any, Any, Any]:
-    """Edges from west to east and from south to north, and the values of cells between them."""
-    regions, numbers = answer.columns[0], answer.columns[column]
+def _grid(answer: Answer, bits: int, name: str) -> Field:
+    """An answer of a region and a number as cells on a map."""
+    regions, numbers = answer.columns
     assert isinstance(regions, KeyColumn)
     codes = np.array([_code(text) for text in regions.values], np.int64)
     columns, rows = geohash.cells(codes, bits)
@@ -79,9 +81,9 @@ def _grid(answer: Answer, column: int, bits: int) -> tuple[Any, Any, Any]:
     values = np.full((high, wide), np.nan)
     values[rows - south, columns - west] = numbers.only.value  # type: ignore[union-attr]
     width, height = 360 / 2 ** ((bits + 1) // 2), 180 / 2 ** (bits // 2)
-    return (
+    return Field(
         -180 + (west + np.arange(wide + 1)) * width, -90 + (south + np.arange(high + 1)) * height,
-        values,
+        values, name,
     )  # fmt: skip
 
 
@@ -113,8 +115,8 @@ def _write(path: Path, title: str, drawn: Any) -> None:
     path.write_text(
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width,initial-scale=1">\n'
-        f"<title>{escape(title)} · geoflux</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
-        f'<div class="card">{as_svg(figure, title)}</div>\n'
+        f"<title>{escape(title)} · geoflux</title>\n<style>{STYLE}</style>\n</head>\n"
+        f'<body>\n<main>\n<div class="card">{as_svg(figure, title)}</div>\n'
         "<footer>Drawn by geoflux from a sketch.</footer>\n</main>\n</body>\n</html>\n",
         encoding="utf-8",
     )

@@ -59,9 +59,7 @@ def chart_climate(
     sketch = open_sketch(directory)
     pair = (feature, second if second in sketch.schema.features else None)
     if second and pair[1] is None and second != _SECOND:
-        raise ConfigError(
-            f"--second {second}: the sketch has {', '.join(sketch.schema.features)}"
-        )
+        raise ConfigError(f"--second {second}: the sketch has {', '.join(sketch.schema.features)}")
     found = climate_at(sketch, (lon, lat), by, pair)
     write_climate(out, found, f"{_degrees(lat, 'NS')} {_degrees(lon, 'EW')}, by {by}")
     Console().print(f"drawn into {out}", soft_wrap=True)
@@ -75,7 +73,9 @@ def chart_climate(
 def chart_map(
     directory: Directory,
     feature: Annotated[str, typer.Option(help="Whose mean is shown.")],
-    correlation: Annotated[str, typer.Option(help="Two features, whose correlation is drawn.")] = "",
+    correlation: Annotated[
+        str, typer.Option(help="Two features, whose correlation is drawn.")
+    ] = "",
     time: Annotated[str, typer.Option(help="From/to, each a date or time.")] = "",
     box: Annotated[str, typer.Option(help="West,south,east,north in degrees.")] = "",
     out: Annotated[Path, typer.Option(help="A file .png or .html.")] = Path("map.png"),

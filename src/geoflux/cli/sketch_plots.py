@@ -53,8 +53,14 @@ class Field:
     south_to_north: Floats
     values: Floats
     name: str
-    lines: Floats | None = None
-    lines_name: str = ""
+    lines: Field | None = None
+
+    @property
+    def middles(self) -> tuple[Floats, Floats]:
+        """Of the cells, from west to east and from south to north."""
+        both = (self.west_to_east, self.south_to_north)
+        west, south = (0.5 * (edges[1:] + edges[:-1]) for edges in both)
+        return west, south
 
 
 def climate(data: Climate, title: str, colour: Mapping[str, str] = COLOUR) -> Figure:
@@ -69,7 +75,9 @@ def climate(data: Climate, title: str, colour: Mapping[str, str] = COLOUR) -> Fi
         axes.plot(data.starts, values, color=colour[shade], lw=1.8, label=word, marker=".", ms=3)
     axes.set_ylabel(data.names[0])
     axes.set_title(title, loc="left", fontsize=13, fontweight="bold", pad=12)
-    legend = axes.legend(loc="upper right", ncols=3, frameon=False, fontsize=10)
+    legend = axes.legend(
+        loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False, fontsize=10
+    )
     for text in legend.get_texts():
         text.set_color(colour["muted"])
     below = axes
@@ -77,7 +85,7 @@ def climate(data: Climate, title: str, colour: Mapping[str, str] = COLOUR) -> Fi
         below = new_axes(figure, rows[1], colour)
         below.bar(data.starts, data.second, width=_bar_days(data.starts), color=colour["leaf"])
         below.set_ylabel(data.names[1])
-        below.set_xlim(axes.get_xlim())
+        axes.set_xlim(below.get_xlim())
         axes.tick_params(axis="x", labelbottom=False)
     dates: Any = matplotlib.dates  # untyped
     locator = dates.AutoDateLocator(minticks=3, maxticks=10)
@@ -103,9 +111,7 @@ def field_map(data: Field, title: str, colour: Mapping[str, str] = COLOUR) -> Fi
     axes = new_axes(figure, None, colour)
     axes.grid(visible=False)
     axes.set_facecolor(colour["map"])
-    lon, lat = (
-        0.5 * (edges[1:] + edges[:-1]) for edges in (data.west_to_east, data.south_to_north)
-    )
+    lon, lat = data.middles
     values = np.ma.masked_invalid(data.values)
     if min(values.shape) >= 2 and float(values.max()) > float(values.min()):
         drawn = axes.contourf(lon, lat, values, _LEVELS, cmap=_MAP, alpha=0.9)
@@ -117,8 +123,8 @@ def field_map(data: Field, title: str, colour: Mapping[str, str] = COLOUR) -> Fi
     bar.set_label(data.name, color=colour["muted"])
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelcolor=colour["muted"], color=colour["line"])
-    if data.lines is not None and np.isfinite(data.lines).any():
-        _lines(axes, (lon, lat), data.lines, data.lines_name, colour)
+    if data.lines is not None and np.isfinite(data.lines.values).any():
+        _lines(axes, data.lines, colour)
     _places(axes, data, colour)
     axes.set_xlim(data.west_to_east[0], data.west_to_east[-1])
     axes.set_ylim(data.south_to_north[0], data.south_to_north[-1])
@@ -129,17 +135,15 @@ def field_map(data: Field, title: str, colour: Mapping[str, str] = COLOUR) -> Fi
     return figure
 
 
-def _lines(
-    axes: Any, at: tuple[Floats, Floats], values: Floats, name: str, colour: Mapping[str, str]
-) -> None:
-    if min(values.shape) < 2:
+def _lines(axes: Any, data: Field, colour: Mapping[str, str]) -> None:
+    axes.set_xlabel(f"lines: {data.name}", fontsize=10)
+    if min(data.values.shape) < 2:
         return
-    lines = np.ma.masked_invalid(values)
+    lines = np.ma.masked_invalid(data.values)
     drawn = axes.contour(
-        *at, lines, levels=np.linspace(-0.8, 0.8, 5), colors=colour["ink"], linewidths=1.1
+        *data.middles, lines, levels=(-0.8, -0.5, 0.5, 0.8), colors=colour["ink"], linewidths=1.0
     )
     axes.clabel(drawn, fontsize=8, fmt="%.1f")
-    axes.set_xlabel(f"lines: {name}", fontsize=10)
 
 
 def _places(axes: Any, data: Field, colour: Mapping[str, str]) -> None:

@@ -21,6 +21,8 @@ _MEANINGS = {
     "false positive probability": "a yes is wrong with the probability beside it",
 }
 _MOST_IN_A_CELL = 11
+_MOST_ACROSS = 4
+"""A single row with more columns is shown from top to bottom."""
 
 
 def print_answer(console: Console, answer: Answer, most: int) -> None:
@@ -29,15 +31,20 @@ def print_answer(console: Console, answer: Answer, most: int) -> None:
         _print_table(console, answer, most)
         return
     rows = min(len(answer), most)
-    table = Table(title=plural(len(answer), "row"), title_justify="left")
-    cells: list[list[str]] = []
     kinds: set[int] = set()
-    for column in answer.columns:
-        for name, values, justify in _cells(column, rows, kinds):
+    columns = [one for column in answer.columns for one in _cells(column, rows, kinds)]
+    if rows == 1 and len(columns) > _MOST_ACROSS:
+        table = Table(show_header=False)
+        table.add_column(style="dim")
+        table.add_column(justify="right")
+        for name, values, _ in columns:
+            table.add_row(escape(name), escape(values[0]))
+    else:
+        table = Table(title=plural(len(answer), "row"), title_justify="left")
+        for name, _, justify in columns:
             table.add_column(escape(name), justify=justify)  # type: ignore[arg-type]
-            cells.append(values)
-    for row in zip(*cells, strict=True):
-        table.add_row(*(escape(cell) for cell in row))
+        for row in zip(*(values for _, values, _ in columns), strict=True):
+            table.add_row(*(escape(cell) for cell in row))
     console.print(table)
     if len(answer) > rows:
         console.print(f"and {plural(len(answer) - rows, 'row')} more")
@@ -53,7 +60,9 @@ def _print_table(console: Console, answer: Answer, most: int) -> None:
     noun = "vertex" if answer.edges is not None else "row"
     table = Table(title=plural(answer.table.num_rows, noun), title_justify="left")
     for field in shown.schema:
-        table.add_column(escape(field.name), justify="left" if str(field.type) == "string" else "right")
+        table.add_column(
+            escape(field.name), justify="left" if str(field.type) == "string" else "right"
+        )
     for row in shown.to_pylist():
         table.add_row(*(escape(told(value)) for value in row.values()))
     console.print(table)
@@ -82,7 +91,7 @@ def cell_of(measure: Measure, row: int) -> str:
     >>> from geoflux.sketch.measures import bounded
     >>> numbers = bounded(np.array([2.0, 3.0]), np.array([2.0, 2.5]), np.array([2.0, 4.0]))
     >>> cell_of(numbers, 0), cell_of(numbers, 1)
-    ('2', '3 ± 1')
+    ('2', '3.0 ± 1.0')
     """
     value, error, kind = measure.value[row], measure.error[row], measure.kind[row]
     if np.ndim(value):
@@ -93,7 +102,7 @@ def cell_of(measure: Measure, row: int) -> str:
         return f"{word} ({error:.2g})" if kind == FALSE_POSITIVE and value > 0 else word
     if kind == EXACT or not error > 0:
         return _number(value)
-    return f"{_number(value, error)} ± {error:.2g}"
+    return f"{_number(value, error)} ± {_number(error, error)}"
 
 
 def _number(value: Any, error: float | None = None) -> str:
@@ -102,5 +111,7 @@ def _number(value: Any, error: float | None = None) -> str:
         return "-"
     if error is None or not np.isfinite(error):
         return f"{value:.9g}"
-    digits = 2 + max(0, int(np.floor(np.log10(max(abs(value), error)) - np.log10(error))))
-    return f"{value:.{min(digits, 12)}g}"
+    digits = 1 - int(np.floor(np.log10(error)))
+    if digits <= 0:
+        return f"{value:,.0f}"
+    return f"{value:.{digits}f}" if digits <= 9 else f"{value:.9g}"
