@@ -104,7 +104,7 @@ class Densities:
     def updated(self, tree_index: Indexes, values: Floats) -> Densities:
         """With a batch: the tree of each row, and its values [n, F]; what is not finite is left."""
         mixtures, totals = self.mixtures.copy(), self.totals.copy()
-        absorb(mixtures, totals, tree_index, values, self.scale)
+        absorb(mixtures, totals, tree_index, np.ascontiguousarray(values), self.scale)
         return replace(self, mixtures=mixtures, totals=totals)
 
     def cut(self, which: npt.NDArray[Any]) -> Densities:
