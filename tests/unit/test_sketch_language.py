@@ -385,6 +385,8 @@ def test_the_message_shows_the_line_with_a_caret() -> None:
         ({"select": [{"mean": ["temp"]}]}, "unknown feature 'temp'", "query.select[0].mean"),
         ({"select": [{"mean": ["tp_m", "t2m_k"]}]}, "mean takes one feature", "query.select[0].mean"),
         ({"select": [{"mean": ["tp_m"]}], "limit": 1.5}, "1.5 is no whole number", "query.limit"),
+        ({"select": [{"quantile": ["tp_m", 10**400]}]}, "1000000000", "query.select[0].quantile"),
+        ({"select": [{"count": [], "as": 5}]}, "5 was given; expected a text", "query.select[0].as"),
         ({"select": ["hours"]}, "'hours' is nothing to group by; did you mean 'hour'?", "query.select[0]"),
         ({"select": [{"count": []}], "where": {"times": [{">": "x"}]}}, "'x' is no time", "query.where.times[0]"),
         ({"select": [{"count": []}], "where": {"features": {"tp_m": [{">": "x"}]}}}, "'x' is no finite number", "query.where.features.tp_m"),
