@@ -332,6 +332,7 @@ MISTAKES = [
         13,
     ),
     ("SELECT count(DISTINCT tp_m)", "distinct values are counted of whole observations only", 1, 8),
+    ("SELECT mean(tp_m) AS t ORDER BY t LIMIT 0", "LIMIT is 0", 1, 41),
     ("SELECT mean(tp_m) LIMIT 0", "LIMIT is 0; expected 1 or more", 1, 25),
     ("SELECT mean(tp_m) WHERE 'abc", "a ' is opened here and not closed", 1, 25),
     ("SELECT mean(tp_m", "the query is no SQL: Expecting )", 1, 13),
