@@ -47,6 +47,10 @@ class SketchConfig:
         "hour", "The finest time bins: `minute` or `hour`.", one_of("minute", "hour")
     )
     bins: int = setting(32, "Bins of a feature in a tree, at most.", between(2, 128))
+    leaves: int = setting(
+        8, "Combinations of bins that are kept of a region in a time bin, at most: where there are "
+        "more, bins merge; 0: all of them, as many as there are observations.",
+        between(0, 1 << 30))  # fmt: skip
     steady_rows: int = setting(
         2000, "Rows of a tree that are kept as they are before bins are made.", between(1, 1 << 40)
     )

@@ -69,7 +69,7 @@ def sketch_of(config: Config) -> Sketch:
     finest: Literal["minute", "hour"] = "minute" if wanted.finest == "minute" else "hour"
     schema = SketchSchema(
         wanted.features, wanted.tree_bits, wanted.region_bits, finest, wanted.bins,
-        wanted.steady_rows, set_seconds=int(seconds(wanted.sets)),
+        wanted.steady_rows, set_seconds=int(seconds(wanted.sets)), max_leaves=wanted.leaves,
     )  # fmt: skip
     ages = Ages(
         *(int(seconds(age)) for age in (

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from geoflux.errors import StateError
 from geoflux.sketch import folding, vertices
+from geoflux.sketch.bounding import bounded
 from geoflux.sketch.edges import Edges
 from geoflux.sketch.forest_arrays import forest_from_arrays, forest_to_arrays
 from geoflux.sketch.ingesting import ingested, quantised
@@ -160,11 +161,14 @@ class Forest:
         )
         if all(a is b for a, b in zip((*layers, *fresh), (*self.layers, *self.fresh), strict=True)):
             return self
-        return replace(self, layers=_one(layers), fresh=_one(fresh))
+        return replace(self, layers=self._bounded(layers), fresh=_one(fresh))
 
     def compacted(self) -> Forest:
         """All layers as one, for a sketch that is read and not written for a while."""
-        return replace(self, layers=_one(self.layers), fresh=_one(self.fresh))
+        return replace(self, layers=self._bounded(self.layers), fresh=_one(self.fresh))
+
+    def _bounded(self, layers: Layers) -> Layers:
+        return tuple(bounded(layer, *self.schema.room) for layer in _one(layers))
 
     def quantised(self) -> Forest:
         """With bins for all trees, also those that are not steady yet."""

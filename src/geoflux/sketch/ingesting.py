@@ -49,9 +49,10 @@ def ingested(forest: Forest, batch: Observations) -> Forest:
     layers, fresh = forest.layers, forest.fresh
     steady = forest.edges.quantised[index]
     if steady.all():
-        layers = appended(layers, of_rows(region, key, bins, values))
+        layers = appended(layers, of_rows(region, key, bins, values), *schema.room)
     else:
-        layers = appended(layers, _some_rows(steady, region, key, bins, values))
+        some = _some_rows(steady, region, key, bins, values)
+        layers = appended(layers, some, *schema.room)
         fresh = appended(fresh, _some_rows(~steady, region, key, bins, values))
     forest = replace(
         forest, layers=layers, fresh=fresh,
@@ -79,7 +80,7 @@ def quantised(forest: Forest, which: Ints) -> Forest:
     made = grouped(replace(now, bins=np.where(exact, found, now.bins)))
     rest = leaves.take(~mine)
     return replace(
-        forest, edges=edges, layers=appended(forest.layers, made),
+        forest, edges=edges, layers=appended(forest.layers, made, *schema.room),
         fresh=(rest,) if len(rest) else (),
     )  # fmt: skip
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from math import log
 
+from geoflux.sketch.bounding import bounded
 from geoflux.sketch.leaves import Leaves, merged
 
 FAN_IN = 6
@@ -17,8 +18,10 @@ at all of them has more to merge."""
 Layers = tuple[Leaves, ...]
 
 
-def appended(layers: Layers, newest: Leaves) -> Layers:
-    """With one more layer, the newest last."""
+def appended(layers: Layers, newest: Leaves, most: int = 0, last_grain: int = 0) -> Layers:
+    """With one more layer, the newest last; each with at most so many leaves of a region and time
+    bin (0: any number)."""
+    newest = bounded(newest, most, last_grain)
     layers = tuple(layer for layer in (*layers, newest) if len(layer))
     while layers:
         size = _size(layers[-1])
@@ -27,7 +30,7 @@ def appended(layers: Layers, newest: Leaves) -> Layers:
             alike += 1
         if alike < FAN_IN:
             break
-        layers = (*layers[:-alike], merged(layers[-alike:]))
+        layers = (*layers[:-alike], bounded(merged(layers[-alike:]), most, last_grain))
     return layers
 
 

@@ -27,7 +27,7 @@ class SketchSchema:
     made. ``components``: of a density, 4 to 256. ``set_seconds``: time bound of the set structures,
     whose sizes and errors the others give. ``spans``: the range of each feature all over the world,
     if it is known; bins then need not be finer than half a percent of it, otherwise of the range
-    within the tree.
+    within the tree. ``max_leaves``: of a region and time bin, 0 for any number.
 
     >>> SketchSchema(("t", "p", "wind")).pairs
     ((0, 1), (0, 2), (1, 2))
@@ -48,6 +48,7 @@ class SketchSchema:
     frequency_confidence: float = 0.99
     set_decimals: int = 6
     spans: tuple[float, ...] | None = None
+    max_leaves: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", tuple(self.features))
@@ -101,6 +102,11 @@ class SketchSchema:
         return MINUTE if self.finest == "minute" else HOUR
 
     @property
+    def room(self) -> tuple[int, int]:
+        """How many leaves a region has in a time bin, and the grain that nothing is beyond."""
+        return self.max_leaves, self.last_grain
+
+    @property
     def last_grain(self) -> int:
         """The grain at which all bins of a feature are one."""
         return (self.max_bins - 1).bit_length()
@@ -119,4 +125,5 @@ _RANGES = (
     ("tree_bits", 0, 24), ("region_bits", 0, MAX_BITS), ("max_bins", 2, 128),
     ("steady_rows", 1, 1 << 40), ("components", 4, 256), ("set_seconds", 60, 366 * 86400),
     ("hll_lg_k", 4, 21), ("bloom_items", 1, 1 << 32), ("set_decimals", 1, 15),
+    ("max_leaves", 0, 1 << 30),
 )  # fmt: skip
