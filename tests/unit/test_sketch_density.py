@@ -132,7 +132,7 @@ def test_the_bins_wanted_hold_the_share_of_values_that_was_asked_for(kind: str) 
     bins = int(bins_wanted(densities, np.array([0]), 128, share=0.8)[0, 0])
     edges = equal_mass_edges(densities, 0, 0, bins)
     assert 4 < bins < 128
-    assert values_within_half_percent(values, edges) >= 0.78
+    assert values_within_half_percent(values, edges) >= 0.8 - 1.0 / bins  # to within a bin
     coarse = equal_mass_edges(densities, 0, 0, bins // 2)
     assert values_within_half_percent(values, coarse) < 0.7
     wide = bins_wanted(densities, np.array([0]), 128, spans=np.array([1e9]))

@@ -15,9 +15,12 @@ from typing import Any
 import numba
 import numpy as np
 
-CHUNKS = 2
-"""A batch's samples of one tree and feature become about this many times K pieces of equal mass
-before the exact compression: sorting is cheap, finding the cheapest pair again and again is not."""
+from geoflux.sketch.bandwidth import silverman
+
+_LARGE = 8
+"""A batch with more than so many times K samples of one tree and feature is looked at more closely:
+it becomes 2 K pieces of equal mass before the compression, a smaller one K. Sorting is cheap, and
+finding the cheapest pair again and again is not."""
 
 
 @numba.njit(cache=True)
@@ -35,40 +38,6 @@ def by_tree(tree_index: Any, trees: int) -> Any:
         order[at[tree]] = i
         at[tree] += 1
     return order, starts
-
-
-@numba.njit(cache=True)
-def silverman(weight: Any, mean: Any, variance: Any, size: int) -> float:
-    """0.9 min(sigma, IQR / 1.34) n^(-1/5); where half of the values are alike, sigma decides."""
-    total, centre = 0.0, 0.0
-    for k in range(size):
-        total += weight[k]
-        centre += weight[k] * mean[k]
-    if total <= 1.0:
-        return 0.0
-    centre /= total
-    spread = 0.0
-    for k in range(size):
-        spread += weight[k] * (variance[k] + (mean[k] - centre) ** 2)
-    sigma = math.sqrt(spread / total)
-    middle = (_quartile(weight, mean, size, 0.75 * total)
-              - _quartile(weight, mean, size, 0.25 * total)) / 1.34  # fmt: skip
-    scale = middle if 0.0 < middle < sigma else sigma
-    return 0.9 * scale * total**-0.2
-
-
-@numba.njit(cache=True)
-def _quartile(weight: Any, mean: Any, size: int, wanted: float) -> float:
-    """Where ``wanted`` observations lie below, in straight lines between the means."""
-    before = 0.5 * weight[0]
-    if wanted <= before:
-        return mean[0]
-    for k in range(1, size):
-        after = before + 0.5 * (weight[k - 1] + weight[k])
-        if wanted <= after:
-            return mean[k - 1] + (mean[k] - mean[k - 1]) * (wanted - before) / (after - before)
-        before = after
-    return mean[size - 1]
 
 
 @numba.njit(cache=True)
@@ -219,7 +188,7 @@ def absorb(mixtures: Any, totals: Any, tree_index: Any, values: Any, scale: floa
     longest = 0
     for t in range(trees):
         longest = max(longest, starts[t + 1] - starts[t])
-    room = most + 2 * CHUNKS * most + 2
+    room = 4 * most + 2
     samples = np.empty(longest)
     pieces = np.empty((3, room))
     parts = np.empty((3, room + most))
@@ -242,10 +211,11 @@ def absorb(mixtures: Any, totals: Any, tree_index: Any, values: Any, scale: floa
             known = 0
             while known < most and old[0, known] > 0.0:
                 known += 1
-            count = _pieces(samples, size, CHUNKS * most, pieces)
+            finest = 2 * most if size > _LARGE * most else most
+            count = _pieces(samples, size, finest, pieces)
             count = _interleaved(old, known, pieces, count, parts)
             if count > most:
-                wide = (scale * silverman(parts[0], parts[1], parts[2], count)) ** 2
+                wide = (scale * silverman(parts, count, most)) ** 2
                 count = compress(parts, count, most, max(wide, 1e-300), costs, after)
             for row in range(3):
                 old[row, :count] = parts[row, :count]

@@ -15,6 +15,8 @@ from typing import Any
 import numba
 import numpy as np
 
+from geoflux.sketch.bandwidth import is_step
+
 _FAR = 6.0
 """Standard deviations beyond which a normal density holds nothing (1e-9)."""
 _PER_SIGMA = 256
@@ -25,8 +27,6 @@ _OFFSETS = np.array([-3.0, -2.0, -1.25, -0.6, 0.0, 0.6, 1.25, 2.0, 3.0])
 """Where a component is looked at, in its standard deviations."""
 _STEP = 4.0
 """Marks a component that is one value; 1 and 2 mark those near the low and the high end."""
-STEP_ROWS = 8.0
-"""Fewer alike are no sign of a value that comes again and again."""
 
 
 @numba.njit(cache=True)
@@ -47,12 +47,6 @@ def _bell(z: float) -> float:
     place = (z + _FAR) * _PER_SIGMA
     i = int(place)
     return _BELL[i] + (place - i) * (_BELL[i + 1] - _BELL[i])
-
-
-@numba.njit(cache=True)
-def is_step(weight: float, variance: float, total: float, parts: int) -> bool:
-    """Whether a component is one value that has its part of the mass by itself."""
-    return variance == 0.0 and weight >= max(total / parts, STEP_ROWS)
 
 
 @numba.njit(cache=True)

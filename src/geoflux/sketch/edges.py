@@ -120,7 +120,9 @@ def _positions(which: npt.NDArray[Any]) -> Indexes:
 
 def bins_of(edges: Edges, tree_index: Indexes, values: Floats) -> npt.NDArray[np.uint8]:
     """The bin of each value [n, F]; NaN is MISSING, what is not quantised yet is EXACT."""
-    return np.asarray(_bins_of(edges.values, edges.counts, tree_index, values), np.uint8)
+    return np.asarray(
+        _bins_of(edges.values, edges.counts, tree_index, np.ascontiguousarray(values)), np.uint8
+    )
 
 
 @numba.njit(cache=True)

@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from geoflux.errors import StateError
-from geoflux.sketch.density_kernels import absorb, silverman
+from geoflux.sketch.bandwidth import silverman
+from geoflux.sketch.density_kernels import absorb
 
 Floats = npt.NDArray[np.float64]
 Indexes = npt.NDArray[np.int64]
@@ -103,7 +104,7 @@ class Densities:
     def updated(self, tree_index: Indexes, values: Floats) -> Densities:
         """With a batch: the tree of each row, and its values [n, F]; what is not finite is left."""
         mixtures, totals = self.mixtures.copy(), self.totals.copy()
-        absorb(mixtures, totals, tree_index, values, self.scale)
+        absorb(mixtures, totals, tree_index, np.ascontiguousarray(values), self.scale)
         return replace(self, mixtures=mixtures, totals=totals)
 
     def cut(self, which: npt.NDArray[Any]) -> Densities:
@@ -156,6 +157,5 @@ def _bandwidths(mixtures: Any) -> Any:
             while size < most and mixtures[t, f, 0, size] > 0.0:
                 size += 1
             if size > 0:
-                one = mixtures[t, f]
-                out[t, f] = silverman(one[0], one[1], one[2], size)
+                out[t, f] = silverman(mixtures[t, f], size, most)
     return out

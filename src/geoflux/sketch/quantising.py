@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from geoflux.errors import ConfigError
-from geoflux.sketch.density_shapes import is_step, prepare, quick_quantiles
+from geoflux.sketch.bandwidth import is_step
+from geoflux.sketch.density_shapes import prepare, quick_quantiles
 from geoflux.sketch.edges import Edges
 from geoflux.sketch.mixtures import Densities
 
@@ -22,7 +23,7 @@ Floats = npt.NDArray[np.float64]
 Indexes = npt.NDArray[np.int64]
 
 HALF_PERCENT = 0.005
-_STEPS = 64
+_STEPS = 128
 """Pieces of equal mass in which the spread of a density is looked at."""
 
 
@@ -167,7 +168,7 @@ def _quantise(
 def _wanted(
     mixtures: Any, wides: Any, totals: Any, trees: Any, spans: Any, share: float, most: int
 ) -> Any:
-    """A bin as wide as its part of the mass, spread evenly, errs by its width over sqrt(12)."""
+    """A bin errs by its width over sqrt(12), if its values are spread evenly."""
     out = np.full((trees.size, mixtures.shape[1]), 2, np.int64)
     wanted = np.arange(_STEPS + 1) / _STEPS
     ready = np.empty((4, mixtures.shape[3]))
@@ -179,8 +180,23 @@ def _wanted(
                 continue
             prepare(mixtures[t, f], wides[t, f], totals[t, f, 1:], True, ready)
             cuts = quick_quantiles(ready, low, high, wanted)
-            widths = np.sort(np.diff(cuts))
-            width = widths[min(_STEPS - 1, int(share * _STEPS))]
-            needed = _STEPS * width / (np.sqrt(12.0) * HALF_PERCENT * spans[i, f])
-            out[i, f] = max(2, min(most, int(np.ceil(needed))))
+            widest = np.sqrt(12.0) * HALF_PERCENT * spans[i, f]
+            bins = 2
+            while bins < most and _narrow(cuts, bins, widest) < share * bins:
+                bins += 1 + bins // 16
+            out[i, f] = min(bins, most)
     return out
+
+
+@numba.njit(cache=True)
+def _narrow(cuts: Any, bins: int, widest: float) -> int:
+    """How many of some bins of equal mass are narrow enough; each cut has the same mass."""
+    count = 0
+    begin = cuts[0]
+    for b in range(1, bins + 1):
+        place = b * (cuts.size - 1) / bins
+        k = min(int(place), cuts.size - 2)
+        end = cuts[k] + (place - k) * (cuts[k + 1] - cuts[k])
+        count += end - begin <= widest
+        begin = end
+    return count

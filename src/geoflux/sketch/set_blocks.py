@@ -90,8 +90,9 @@ class Block:
 
     def with_rows(self, words: Words, coupons: npt.NDArray[np.uint32], shape: SetShape) -> Block:
         """With more rows; the structures are copied once in a while, not with every batch."""
+        known: Block = self.__dict__.get("_settled", self)
         block = replace(
-            self, rows=self.rows + coupons.size, recent=(*self.recent, (words, coupons))
+            known, rows=known.rows + coupons.size, recent=(*known.recent, (words, coupons))
         )
         waiting = sum(coupons.size for _, coupons in block.recent)
         if block.rows > shape.most_rows and waiting > shape.most_rows // 4:
