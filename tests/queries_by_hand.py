@@ -79,15 +79,18 @@ _seconds = st.integers(FIRST_SECOND + 1, LAST_SECOND - 1)
 
 
 @st.composite
-def spans(draw: st.DrawFn) -> Span:
-    start = draw(_seconds)
-    end = min(start + draw(st.integers(1, 10**9)), LAST_SECOND)
-    return Span(draw(st.sampled_from([start, EARLIEST])), draw(st.sampled_from([end, LATEST])))
+def spans(draw: st.DrawFn, seconds: Any = _seconds, most: int = 10**9) -> Span:
+    start = draw(seconds)
+    end = min(start + draw(st.integers(1, most)), LAST_SECOND)
+    return Span(
+        draw(st.sampled_from([start, start, start, EARLIEST])),
+        draw(st.sampled_from([end, end, LATEST])),
+    )
 
 
 @st.composite
-def ranges(draw: st.DrawFn) -> Range:
-    low, high = sorted((draw(numbers), draw(numbers)))
+def ranges(draw: st.DrawFn, values: Any = numbers) -> Range:
+    low, high = sorted((draw(values), draw(values)))
     closed = (True, True) if low == high else (draw(st.booleans()), draw(st.booleans()))
     low = draw(st.sampled_from([low, -math.inf]))
     high = draw(st.sampled_from([high, math.inf]))

@@ -5,18 +5,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
+from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from geoflux.errors import QueryError
+from geoflux.sketch.expressions import Call
 from geoflux.sketch.language import parse_query
 from geoflux.sketch.language_json import from_json, to_json
 from geoflux.sketch.language_sql import MAX_CHARACTERS, parse_sql
-from geoflux.sketch.query import Query
+from geoflux.sketch.query import Column, Query
 from geoflux.sketch.ranges import (
-    FIRST_SECOND,
-    LAST_SECOND,
     Range,
     Span,
     both,
@@ -26,8 +27,9 @@ from geoflux.sketch.ranges import (
     union,
     union_of_times,
 )
+from geoflux.sketch.scope import Scope
 from geoflux.sketch.sql_writer import to_sql
-from queries_by_hand import WeatherNames, numbers, queries, ranges, spans
+from queries_by_hand import WeatherNames, queries, ranges, scopes, spans
 
 _CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 few = settings(max_examples=60, suppress_health_check=_CHECKS)
@@ -87,6 +89,14 @@ def test_json_reads_back_as_the_same_query(query: Query, every: float | None) ->
 
 
 @many
+@given(scopes)
+def test_a_scope_reads_back_as_the_same(scope: Scope) -> None:
+    query = Query((Column(Call("count")),), scope)
+    assert parse_sql(to_sql(query)) == query
+    assert from_json(to_json(query)) == query
+
+
+@many
 @given(_GOOD, st.data())
 def test_a_query_with_changes_is_a_query_or_a_sentence(text: str, data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 4))):
@@ -102,35 +112,76 @@ def test_garbage_is_a_sentence(text: str) -> None:
     sentence_or_query(text)
 
 
-_INNER = "select where group_by mean regions features times >= as join"
-_OUTER = "select where group_by order_by limit every join"
-_scalars = st.none() | st.booleans() | st.integers() | st.floats()
-_plain = st.recursive(
-    _scalars | st.sampled_from(["t2m_k", "hour", ""]),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(_INNER.split()), inner, max_size=3)
-    ),
-    max_leaves=6,
+_COUNT: dict[str, Any] = {"count": []}
+_KEYED = {"select": [{"mean": ["t2m_k"], "as": "t"}], "group_by": ["region"]}
+_FORMS = st.sampled_from(
+    [
+        {
+            "select": [{"quantile": ["t2m_k", 0.9], "as": "q"}, {"-": [{"max": ["tp_m"]}, 1]}],
+            "where": {
+                "regions": [{"bbox": [1, 2, 3, 4]}, {"geohash": "u"}, {"circle": [1, 2, 3]}],
+                "times": [{">=": "2026-03-26", "<": "2026-03-28"}],
+                "hours": [14, 15],
+                "features": {"u10_ms": {">": 5}, "tp_m": [{"=": 0}, {"missing": True}]},
+            },
+            "group_by": [{"geohash": 3}, "month"],
+            "order_by": [{"column": "q", "descending": True}],
+            "limit": 10,
+            "every": 5,
+        },
+        {"select": [{"contrast": [{"value": _COUNT, "where": {"hours": [1]}}, {"value": _COUNT}]}]},
+        {"select": [{"contains": {"t2m_k": 1.5}}, {"synthetic": {"percent": 10, "seed": 1}}]},
+        {
+            "select": [{"column": ["a", "t"]}],
+            "join": {
+                "left": _KEYED,
+                "right": _KEYED,
+                "names": ["a", "b"],
+                "on": [["region", "region"]],
+            },
+        },
+    ]
+)
+_anything = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 30),
+    st.floats(),
+    st.sampled_from([10**400, "", "t2m_k", "region", "leaves", [], {}, [[]], {"mean": 1}, _KEYED]),
 )
 
 
+def changed(draw: st.DrawFn, form: Any) -> Any:
+    """The form with something in it replaced, named otherwise or left out."""
+    keys = list(form) if isinstance(form, dict) else list(range(len(form)))
+    if not keys or draw(st.integers(0, 5)) == 0:
+        return draw(_anything)
+    key = draw(st.sampled_from(keys))
+    inner = form[key]
+    if isinstance(inner, dict | list) and draw(st.integers(0, 5)):
+        inner = changed(draw, inner)
+    else:
+        inner = draw(_anything)
+    if isinstance(form, list):
+        return [*form[:key], inner, *form[key + draw(st.integers(0, 1)) :]]
+    name = draw(st.sampled_from([key, key, key, "where", "x", "="]))
+    return {**{k: v for k, v in form.items() if k != key}, name: inner}
+
+
 @many
-@given(st.dictionaries(st.sampled_from(_OUTER.split()), _plain))
-def test_values_of_any_form_are_a_query_or_a_sentence(form: dict[str, object]) -> None:
+@given(st.composite(lambda draw: changed(draw, draw(_FORMS)))())
+def test_values_of_any_form_are_a_query_or_a_sentence(form: Any) -> None:
     sentence_or_query(form)
-    sentence_or_query({"select": [{"mean": ["t2m_k"]}], **form})
+
+
+_close = st.lists(ranges(st.integers(0, 4).map(float)), max_size=4)
+_near = st.lists(spans(st.integers(0, 9), 5), max_size=4)
 
 
 @many
-@given(
-    st.lists(ranges(), max_size=4), st.lists(ranges(), max_size=4), st.lists(numbers, max_size=4)
-)
-def test_unions_of_ranges_hold_the_same_values(
-    first: list[Range], second: list[Range], probes: list[float]
-) -> None:
-    ends = [end for r in (*first, *second) for end in (r.low, r.high) if abs(end) != float("inf")]
-    for value in (*probes, *ends):
+@given(_close, _close)
+def test_unions_of_ranges_hold_the_same_values(first: list[Range], second: list[Range]) -> None:
+    for value in (half / 2 for half in range(-1, 10)):
         a, b = (any(r.holds(value) for r in side) for side in (first, second))
         assert any(r.holds(value) for r in union([*first, *second])) == (a or b)
         assert any(r.holds(value) for r in both(first, second)) == (a and b)
@@ -140,12 +191,12 @@ def test_unions_of_ranges_hold_the_same_values(
 
 
 @many
-@given(st.lists(spans(), max_size=4), st.lists(spans(), max_size=4))
+@given(_near, _near)
 def test_unions_of_times_hold_the_same_seconds(first: list[Span], second: list[Span]) -> None:
-    ends = {s + d for span in (*first, *second) for s in span for d in (-1, 0, 1)}
-    for second_of in (t for t in ends if FIRST_SECOND < t <= LAST_SECOND):
+    for second_of in range(-1, 16):
         a, b = (any(s.start <= second_of < s.end for s in side) for side in (first, second))
         found = (union_of_times([*first, *second]), both_times(first, second), other_times(first))
         held = [any(s.start <= second_of < s.end for s in side) for side in found]
         assert held == [a or b, a and b, not a]
     assert other_times(other_times(first)) == union_of_times(first)
+    assert all(a.end < b.start for a, b in pairwise(union_of_times([*first, *second])))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from sqlglot import exp
@@ -53,10 +54,11 @@ class Reader(ValueReader):
                 with self.source.at(node):  # if it is wrong alone as well, it is the place
                     Query((column,), group_by=keys, join=join)
             raise self.source.error(error.sentence, tree) from None
-        order_by = self._order(tree.args.get("order"), plain)
-        limit = self._limit(tree.args.get("limit"))
-        with self.source.at(tree.args.get("order") or tree.args.get("limit") or tree):
-            return Query(select, scope, keys, order_by, limit, join, every)
+        order, limit = tree.args.get("order"), tree.args.get("limit")
+        with self.source.at(order or tree):
+            ordered = replace(plain, order_by=self._order(order, plain))
+        with self.source.at(limit or tree):
+            return replace(ordered, limit=self._limit(limit))
 
     def value(self, node: exp.Expr, deep: int = 0) -> Expression:
         """What an expression asks; of a join, a column of one side."""
