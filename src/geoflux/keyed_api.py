@@ -21,8 +21,10 @@ from geoflux.api import checked, config_of, noted_inputs, opened_inputs, rows_of
 from geoflux.balance.flux_policy import FluxPolicy
 from geoflux.balance.flux_tuning import FluxTuning
 from geoflux.balance.policy import Policy, Static
+from geoflux.balance.synopsis_policy import SynopsisPolicy
+from geoflux.balance.synopsis_tuning import SynopsisTuning
 from geoflux.config import Config
-from geoflux.engine.keyed_engine import KeyedEngine, KeyedSetting
+from geoflux.engine.keyed_engine import KeyedEngine, KeyedPlan, KeyedSetting
 from geoflux.engine.keyed_rows import KeyedIntake
 from geoflux.engine.keyed_streams import committed_results
 from geoflux.engine.keyed_task import Budget, Emulated
@@ -31,8 +33,8 @@ from geoflux.engine.source import RawBatch, Slice
 from geoflux.engine.summary import busy_seconds, evenness
 from geoflux.engine.wanted import WantedSlots
 from geoflux.errors import StateError
-from geoflux.operators.keyed import ROW, Operator
-from geoflux.plan import HashPlan
+from geoflux.operators.keyed import ROW, Divisible, Operator
+from geoflux.plan import HashPlan, PrefixPlan
 from geoflux.settings import bytes_of, seconds
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.keys import RUN, store_for, store_of
@@ -98,7 +100,7 @@ def operated(
     with session_for(config, events, spark) as session:
         inputs = opened_inputs(config, store, events, name)
         setting = setting_of(operator, config, store, emulated)
-        engine = KeyedEngine.recovered(setting, lambda: first_plan(config))
+        engine = KeyedEngine.recovered(setting, lambda: first_plan(config, operator))
         rows = rows_of(config, inputs, events, session)
         stream = EpochStream(session, engine, store, rows, listener)
         stream.run(Pace.of(config, 1.0 if config.flux.budget else 0.0))
@@ -150,8 +152,11 @@ def _tuples(table: pa.Table) -> Iterator[tuple[Any, ...]]:
     return zip(*columns, strict=True)
 
 
-def first_plan(config: Config) -> HashPlan:
+def first_plan(config: Config, operator: Operator[Any]) -> KeyedPlan:
     """The plan that a new run begins with."""
+    if isinstance(operator, Divisible):
+        slots, per_slot = config.engine.slots, config.synopsis.partitions
+        return PrefixPlan.initial(slots, operator.code_bits, per_slot)
     return HashPlan.initial(config.engine.slots, config.flux.partitions)
 
 
@@ -170,14 +175,16 @@ def setting_of(
     }
     return KeyedSetting(
         store, operator, KeyedIntake(operator, source.id, source.time, source.time_unit),
-        policy_of(config), budgets, budget, record_input=config.output.record_input,
-        emulated=emulated, epoch_events=config.engine.epoch_events, wanted_slots=wanted_slots,
-        sampling=sampling,
+        policy_of(config, operator, wanted_slots is not None), budgets, budget,
+        record_input=config.output.record_input, emulated=emulated,
+        epoch_events=config.engine.epoch_events, wanted_slots=wanted_slots, sampling=sampling,
     )  # fmt: skip
 
 
-def policy_of(config: Config) -> Policy:
-    """Who moves partitions."""
+def policy_of(config: Config, operator: Operator[Any], is_scaled: bool = False) -> Policy:
+    """Who moves partitions; ``is_scaled``: somebody else says how many slots there are."""
+    if isinstance(operator, Divisible):
+        return _synopsis_of(config, is_scaled)
     flux = config.flux
     if flux.policy == "static":
         return Static()
@@ -186,6 +193,20 @@ def policy_of(config: Config) -> Policy:
         FluxTuning(
             kind, collect_min=seconds(flux.collect), self_tuning=flux.self_tuning,
             collect_max=max(_LONGEST_COLLECTION, seconds(flux.collect)),
+        )
+    )  # fmt: skip
+
+
+def _synopsis_of(config: Config, is_scaled: bool) -> Policy:
+    synopsis = config.synopsis
+    if synopsis.policy == "static":
+        return Static()
+    most = synopsis.most_slots if synopsis.most_slots and not is_scaled else None
+    return SynopsisPolicy(
+        SynopsisTuning(
+            seconds(synopsis.observe) if synopsis.observe else 0.0, synopsis.hold, synopsis.calm,
+            synopsis.rest, memory_high=synopsis.memory_high, memory_low=synopsis.memory_low,
+            headroom=synopsis.headroom, return_below=synopsis.return_below, most_slots=most,
         )
     )  # fmt: skip
 

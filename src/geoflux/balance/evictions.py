@@ -6,7 +6,7 @@ on; of those that gain the same the one that costs least of the other (bytes to 
 move). Nothing is given to a slot that could not take it; of those that can, slots that hold
 neighbours come first, so that few slots share a region.
 
-Source: Synopsis 3.6 (planning), trap 18 of its reading: sketchlets are prefixes.
+Source: Synopsis 3.6 (planning; preferred nodes).
 """
 
 from __future__ import annotations

@@ -16,12 +16,13 @@ Source: Synopsis 3.6, 3.7.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from geoflux.balance.evictions import Piece, Room, Wish, as_changes, candidates, chosen
 from geoflux.balance.policy import Decision, Observed, Policy
+from geoflux.balance.synopsis_stage import Memory, Stage
 from geoflux.balance.synopsis_tuning import SynopsisTuning
 from geoflux.balance.synopsis_watch import SlotSeen, Watch
 from geoflux.balance.taking_back import (
@@ -43,54 +44,6 @@ _KNOWN = 0.1
 """A slot that did less than this share of what another did is taken to be as fast as that one."""
 
 
-@dataclass(frozen=True)
-class _Memory:
-    watch: Watch = field(default_factory=Watch)
-    evicted: tuple[Evicted, ...] = ()
-    began: int | None = None
-    """Slots at first; there are never fewer."""
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "watch": self.watch.to_dict(), "began": self.began,
-            "evicted": [e.to_list() for e in self.evicted],
-        }  # fmt: skip
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> _Memory:
-        if "watch" not in values:
-            return cls()
-        evicted = tuple(Evicted.of(e) for e in values["evicted"])
-        return cls(Watch.from_dict(values["watch"]), evicted, values["began"])
-
-
-@dataclass(frozen=True)
-class _Stage:
-    """An observation of the whole stage, and the plan that it was made with."""
-
-    plan: PrefixPlan
-    seen: Observed
-    slots: Mapping[int, SlotSeen]
-
-    def rows(self) -> dict[int, float]:
-        """Rows of the observation by partition: those of its last epoch, scaled."""
-        return {
-            p: self.scale(load.slot) * sum(part.rows for part in parts)
-            for load in self.seen.loads
-            for p, parts in load.parts.items()
-        }
-
-    def scale(self, slot: int) -> float:
-        """Rows of the observation for each row that the parts of a slot got in its last epoch."""
-        parts = next(load.parts for load in self.seen.loads if load.slot == slot)
-        counted = sum(part.rows for some in parts.values() for part in some)
-        return self.slots[slot].arrivals / counted if counted else 0.0
-
-    def sizes(self) -> dict[int, float]:
-        """Bytes by partition."""
-        return {p: n for load in self.seen.loads if load.site for p, n in load.site.sizes.items()}
-
-
 class SynopsisPolicy(Policy):
     """Gives regions away and takes them back, as backlog and memory of the slots call for.
 
@@ -106,14 +59,14 @@ class SynopsisPolicy(Policy):
 
     def resized(self, state: dict[str, Any]) -> dict[str, Any]:
         """Nothing that was seen before is held against the slots that are there now."""
-        known = _Memory.from_dict(state)
+        known = Memory.from_dict(state)
         return replace(known, watch=known.watch.rested(self._tuning.rest)).to_dict()
 
     def decide(
         self, seen: Observed, plan: PrefixPlan, state: dict[str, Any]
     ) -> tuple[Decision, dict[str, Any]]:  # fmt: skip
         """Go on watching, or end an observation: give away, take back, or leave it."""
-        tuning, known = self._tuning, _Memory.from_dict(state)
+        tuning, known = self._tuning, Memory.from_dict(state)
         evicted = still_there(known.evicted, plan)
         known = replace(known, evicted=evicted, began=known.began or plan.slots)
         if known.watch.since is None:
@@ -123,7 +76,7 @@ class SynopsisPolicy(Policy):
         if seen.now - (watch.since or 0.0) < tuning.observe:
             return Decision((), ""), replace(known, watch=watch).to_dict()
         slots = watch.slots(seen)
-        stage = _Stage(plan, seen, {slot.slot: slot for slot in slots})
+        stage = Stage(plan, seen, {slot.slot: slot for slot in slots})
         known = replace(known, watch=watch.judged(slots, seen, tuning))
         changes, reason, after = self._operated(stage, known)
         if changes:
@@ -137,7 +90,7 @@ class SynopsisPolicy(Policy):
         }  # fmt: skip
         return Decision(tuple(changes), reason, told), after.to_dict()
 
-    def _operated(self, stage: _Stage, known: _Memory) -> tuple[list[Change], str, _Memory]:
+    def _operated(self, stage: Stage, known: Memory) -> tuple[list[Change], str, Memory]:
         """The one operation that is due, if any: relief of memory first, then of load, and only if
         nobody needs any is something taken back."""
         watch, hold = known.watch, self._tuning.hold
@@ -166,8 +119,8 @@ class SynopsisPolicy(Policy):
         return Wish("bytes", _clipped(slot.bytes - aim, slot.bytes))
 
     def _scaled_out(
-        self, stage: _Stage, known: _Memory, donor: SlotSeen, wish: Wish
-    ) -> tuple[list[Change], str, _Memory]:
+        self, stage: Stage, known: Memory, donor: SlotSeen, wish: Wish
+    ) -> tuple[list[Change], str, Memory]:
         load = next(load for load in stage.seen.loads if load.slot == donor.slot)
         assert load.site is not None
         mine = [p for p in stage.plan.partitions if p.slot == donor.slot]
@@ -203,7 +156,7 @@ class SynopsisPolicy(Policy):
             reason += f"; slot {stage.plan.slots} is new"
         return changes, reason, replace(known, evicted=(*known.evicted, *gone))
 
-    def _rooms(self, stage: _Stage, known: _Memory, donor: SlotSeen, time: float) -> list[Room]:
+    def _rooms(self, stage: Stage, known: Memory, donor: SlotSeen, time: float) -> list[Room]:
         """What the other slots can take; those in need themselves nothing."""
         watch = known.watch
         return [
@@ -228,7 +181,7 @@ class SynopsisPolicy(Policy):
             free = tuning.memory_aim * slot.capacity - slot.bytes
         return Room(number, tuning.headroom * can - slot.arrivals, free)
 
-    def _scaled_in(self, stage: _Stage, known: _Memory) -> tuple[list[Change], str, _Memory]:
+    def _scaled_in(self, stage: Stage, known: Memory) -> tuple[list[Change], str, Memory]:
         """Take the region back that was given away last, of those whose owners can."""
         rows, sizes = stage.rows(), stage.sizes()
         for number in reversed(range(len(known.evicted))):
@@ -264,7 +217,7 @@ class SynopsisPolicy(Policy):
         rate = (home.arrivals + came) / home.seconds
         return gone.limit is None or rate <= tuning.return_below * gone.limit
 
-    def _fewer(self, plan: PrefixPlan, known: _Memory) -> list[Change]:
+    def _fewer(self, plan: PrefixPlan, known: Memory) -> list[Change]:
         """Let the last slots go that own nothing, where this policy has added them."""
         if self._tuning.most_slots is None or known.began is None:
             return []
