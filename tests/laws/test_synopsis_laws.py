@@ -38,37 +38,41 @@ def calm_and_hot(seed: int, start: int, width: int, rows: float) -> tuple[Any, A
 
 
 SEEDS, STARTS = st.integers(0, 999), st.integers(0, CODES - 1)
-WIDTHS = st.sampled_from([12, 40, 100])
+WIDTHS = st.sampled_from([12, 40])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
-    SEEDS, STARTS, WIDTHS, st.integers(2, 5), st.integers(1, 3), st.floats(0.3, 1), st.booleans()
-)
-def test_a_step_is_placed_then_rests_and_is_undone_when_it_is_over(
-    seed: int, start: int, width: int, slots: int, per_slot: int, share: float, tells: bool
-) -> None:
-    """All slots together could do twice what comes."""
-    calm, hot = calm_and_hot(seed, start, width, 500 * slots * share)
+    SEEDS, st.lists(st.tuples(STARTS, WIDTHS), min_size=1, max_size=3), st.integers(3, 5),
+    st.integers(1, 3), st.floats(0.7, 1), st.booleans(),
+)  # fmt: skip
+def test_steps_are_placed_then_rest_and_are_undone_when_they_are_over(
+    seed: int, hot_spots: list[tuple[int, int]], slots: int, per_slot: int, share: float,
+    tells: bool,
+) -> None:  # fmt: skip
+    """All slots together could do twice what comes; the hot spot moves about."""
     stage = plant(slots, per_slot)
-    owners = stage.plan.owners[stage.plan.locate(np.arange(CODES))]
-    assume(not 1000 < np.bincount(owners, hot).max() < 1030)  # a backlog that takes long to grow
     stage.tells_bytes = tells
     first = stage.layout()
-    assert stage.run(calm, 20) == []
-    stage.run(hot, 80)
-    assert stage.run(hot, 30) == [], "at rest"
+    for start, width in hot_spots:
+        calm, hot = calm_and_hot(seed, start, width, 520 * slots * share)
+        if stage.epoch == 0:
+            assert stage.run(calm, 10) == []
+        owners = stage.plan.owners[stage.plan.locate(np.arange(CODES))]
+        assume(not 1000 < np.bincount(owners, hot).max() < 1030)  # it would take long to grow
+        stage.run(hot, 60)
+    assert stage.run(hot, 20) == [], "at rest"
     assert stage.waiting.sum() <= 1, "everybody keeps up"
-    for decision in stage.decisions:
-        assert decision.reason.startswith("scale out: slot ")
     stage.run(calm, 150)
     assert stage.layout() == first
-    assert stage.run(calm, 20) == []
+    assert stage.run(calm, 10) == []
     ins = [d for d in stage.decisions if d.reason.startswith("scale in: ")]
+    outs = [d for d in stage.decisions if d.reason.startswith("scale out: slot ")]
+    assert len(ins) + len(outs) == len(stage.decisions)
     assert all(len(d.changes) == 1 for d in ins), "one region at a time"
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(SEEDS, STARTS, WIDTHS, st.integers(1, 3), st.integers(1, 4))
 def test_slots_come_where_nobody_can_take_anything_and_go_again(
     seed: int, start: int, width: int, per_slot: int, more: int
@@ -77,11 +81,11 @@ def test_slots_come_where_nobody_can_take_anything_and_go_again(
     calm, load = calm_and_hot(seed, start, width, 550 * (1 + more))
     first = stage.layout()
     assert stage.run(calm, 20) == []
-    stage.run(load, 120)
+    stage.run(load, 90)
     assert stage.plan.slots <= 1 + more
     assert (stage.plan.slots > 1) == (load.sum() > 1001)
     assert stage.waiting.sum() <= 1
-    assert stage.run(load, 30) == []
+    assert stage.run(load, 20) == []
     stage.run(calm, 150)
     assert stage.layout() == first
     assert stage.plan.slots == 1

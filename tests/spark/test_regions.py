@@ -58,7 +58,7 @@ def test_regions_are_split_and_merged_while_it_runs(
         "synopsis": {"partitions": 1}, "flux": {"budget": "10ms"},
     })  # fmt: skip
     out = tmp_path / "out"
-    run_operator(Regions(), config, out, spark=spark, emulated=Emulated({0: 5e-4}))
+    run_operator(Regions(), config, out, spark=spark, emulated=Emulated({0: 1e-3}))
     manifests = list(EpochLog(Store(str(out))).manifests())
     kinds = [change["kind"] for m in manifests for change in m["decision"]["changes"]]
     assert kinds == ["splitprefix", "mergeprefix"]
