@@ -21,6 +21,8 @@ from geoflux.api import checked, config_of, noted_inputs, opened_inputs, rows_of
 from geoflux.balance.flux_policy import FluxPolicy
 from geoflux.balance.flux_tuning import FluxTuning
 from geoflux.balance.policy import Policy, Static
+from geoflux.balance.synopsis_policy import SynopsisPolicy
+from geoflux.balance.synopsis_tuning import SynopsisTuning
 from geoflux.config import Config
 from geoflux.engine.intake import POSITION_ID
 from geoflux.engine.keyed_engine import KeyedEngine, KeyedPlan, KeyedSetting
@@ -99,7 +101,7 @@ def operated(
     with session_for(config, events, spark) as session:
         inputs = opened_inputs(config, store, events, name)
         setting = setting_of(operator, config, store, emulated)
-        engine = KeyedEngine.recovered(setting, lambda: first_plan(operator, config))
+        engine = KeyedEngine.recovered(setting, lambda: first_plan(config, operator))
         rows = rows_of(config, inputs, events, session)
         stream = EpochStream(session, engine, store, rows, listener)
         if on_start is not None:
@@ -153,10 +155,11 @@ def _tuples(table: pa.Table) -> Iterator[tuple[Any, ...]]:
     return zip(*columns, strict=True)
 
 
-def first_plan(operator: Operator[Any], config: Config) -> KeyedPlan:
+def first_plan(config: Config, operator: Operator[Any]) -> KeyedPlan:
     """The plan that a new run begins with."""
     if isinstance(operator, Divisible):
-        return PrefixPlan.initial(config.engine.slots, operator.code_bits)
+        slots, per_slot = config.engine.slots, config.synopsis.partitions
+        return PrefixPlan.initial(slots, operator.code_bits, per_slot)
     return HashPlan.initial(config.engine.slots, config.flux.partitions)
 
 
@@ -176,14 +179,16 @@ def setting_of(
     named = source.id if operator.needs_id else POSITION_ID
     return KeyedSetting(
         store, operator, KeyedIntake(operator, named, source.time, source.time_unit),
-        policy_of(config), budgets, budget, record_input=config.output.record_input,
-        emulated=emulated, epoch_events=config.engine.epoch_events, wanted_slots=wanted_slots,
-        sampling=sampling,
+        policy_of(config, operator, wanted_slots is not None), budgets, budget,
+        record_input=config.output.record_input, emulated=emulated,
+        epoch_events=config.engine.epoch_events, wanted_slots=wanted_slots, sampling=sampling,
     )  # fmt: skip
 
 
-def policy_of(config: Config) -> Policy:
-    """Who moves partitions."""
+def policy_of(config: Config, operator: Operator[Any], is_scaled: bool = False) -> Policy:
+    """Who moves partitions; ``is_scaled``: somebody else says how many slots there are."""
+    if isinstance(operator, Divisible):
+        return _synopsis_of(config, is_scaled)
     flux = config.flux
     if flux.policy == "static":
         return Static()
@@ -192,6 +197,20 @@ def policy_of(config: Config) -> Policy:
         FluxTuning(
             kind, collect_min=seconds(flux.collect), self_tuning=flux.self_tuning,
             collect_max=max(_LONGEST_COLLECTION, seconds(flux.collect)),
+        )
+    )  # fmt: skip
+
+
+def _synopsis_of(config: Config, is_scaled: bool) -> Policy:
+    synopsis = config.synopsis
+    if synopsis.policy == "static":
+        return Static()
+    most = synopsis.most_slots if synopsis.most_slots and not is_scaled else None
+    return SynopsisPolicy(
+        SynopsisTuning(
+            seconds(synopsis.observe) if synopsis.observe else 0.0, synopsis.hold, synopsis.calm,
+            synopsis.rest, memory_high=synopsis.memory_high, memory_low=synopsis.memory_low,
+            headroom=synopsis.headroom, return_below=synopsis.return_below, most_slots=most,
         )
     )  # fmt: skip
 

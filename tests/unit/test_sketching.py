@@ -54,7 +54,7 @@ def ran(folder: Path, table: pa.Table, config: Config = CONFIG, epochs: int = 3)
     store, operator = Store(str(folder)), sketch_of(config)
     store.write_json("run.json", {"format": 1, "config": config.as_dict()})
     setting = setting_of(operator, config, store)
-    engine = KeyedEngine.recovered(setting, lambda: first_plan(operator, config))
+    engine = KeyedEngine.recovered(setting, lambda: first_plan(config, operator))
     ends = [len(table) * n // epochs for n in range(epochs + 1)]
     told: dict[str, Any] = {}
     for epoch in range(epochs):

@@ -21,7 +21,7 @@ from geoflux.sketch.partial import HIGH, HIGH_IN, LOW, LOW_IN, MEAN, VARIANCE, P
 
 Floats = npt.NDArray[np.float64]
 _STEPS = 40
-_CLOSE = 1e-4
+_CLOSE = 1e-7
 
 
 def correlation_bounds(

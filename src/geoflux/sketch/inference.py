@@ -16,8 +16,9 @@ from scipy.special import stdtrit
 from geoflux.sketch.likely import DEVIATIONS, likely_error
 from geoflux.sketch.measures import Measure, bounded, uncertain
 from geoflux.sketch.partial import MEAN_IN, VARIANCE_IN
+from geoflux.sketch.pool_moments import Moments, moments_of
 from geoflux.sketch.pools import Pool
-from geoflux.sketch.statistics import Moments, correlation
+from geoflux.sketch.statistics import correlation
 
 Floats = npt.NDArray[np.float64]
 
@@ -41,7 +42,7 @@ def line_of(moments: Moments) -> Line:
     """The line of y on x, from the moments of a track (x, y)."""
     n = np.where(moments.n >= 3, moments.n, np.nan)
     mean_x, mean_y = moments.mean
-    xx, yy, xy = (moments.about(which)[1] for which in ("xx", "yy", "xy"))
+    xx, yy, xy = moments.about("xx")[1], moments.about("yy")[1], moments.about("xy")[1]
     xx = np.where(xx > 0, xx, np.nan)
     slope = xy / xx
     residual = np.maximum(yy - slope * xy, 0.0) * n / (n - 2)
@@ -79,7 +80,7 @@ def _interval(value: Floats, error: Floats, n: Floats, confidence: float) -> Mea
 
 def regress(pool: Pool, y: int, x: int, confidence: float = 0.95) -> dict[str, Measure]:
     """Slope, intercept, r2, the deviation of the residuals, and how many observations there are."""
-    moments = Moments(pool.track(x, y))
+    moments = moments_of(pool, x, y)
     line = line_of(moments)
     n = line.n
     slope_error = np.hypot(np.sqrt(line.residual / line.sxx), line.slope_off)
@@ -102,7 +103,7 @@ def regress(pool: Pool, y: int, x: int, confidence: float = 0.95) -> dict[str, M
 
 def forecast(pool: Pool, y: int, x: int, at: float, confidence: float) -> Measure:
     """What a new observation of y is expected to be at ``x = at``, with its prediction interval."""
-    line = line_of(Moments(pool.track(x, y)))
+    line = line_of(moments_of(pool, x, y))
     off = at - line.mean_x
     spread = line.residual * (1 + 1 / line.n + off**2 / line.sxx)
     error = np.sqrt(spread + (line.slope_off * off) ** 2 + line.mean_off**2)

@@ -3,8 +3,10 @@
 The bounds of :mod:`geoflux.sketch.bounds` always hold, so they are wide. This is the error that 95
 of 100 queries stay within. Observations often come from fixed places (even from a grid) at fixed
 times. So all regions of a column that the side of a box cuts are taken to be in or out together, at
-all times alike, and a time bin in all regions alike: the variance is that of a coin that falls for
-"in" with the share that is covered. What is in differs from the rest of its leaf by its deviation.
+all times alike, and a time bin in all regions alike. How likely "in" is depends on where in a cell
+places lie, not only on the share that is covered (readings on the hour are never in the last half
+of it), so the variance is the largest that there can be, a fair coin's. What is in differs from the
+rest of its leaf by its deviation.
 """
 
 from __future__ import annotations
@@ -18,8 +20,9 @@ import numpy.typing as npt
 from geoflux.sketch.partial import Partial
 
 Floats = npt.NDArray[np.float64]
-DEVIATIONS = 2.2
-"""So many deviations are the likely error: 95 of 100, with a little to spare."""
+DEVIATIONS = 2.0
+"""So many deviations are the likely error: 95 of 100."""
+_COIN = 0.25
 _MISFIT = 0.1
 """Of the counts that a cut range allows: how far the normal distribution is off, as a deviation."""
 
@@ -43,8 +46,8 @@ def _variance(
         size = 0
         for i in range(n.size):
             size = max(size, clusters[kind, i] + 1)
-        # Of each cluster: what it adds, how much its matching part may differ, share, group.
-        table = np.zeros((size, 4))
+        # Of each cluster: what it adds, how much its matching part may differ, its group.
+        table = np.zeros((size, 3))
         for g in range(found.size):
             for i in range(first[g], first[g + 1]):
                 c = clusters[kind, i]
@@ -57,11 +60,9 @@ def _variance(
                 share = shares[kind, i]
                 table[c, 0] += rest * effect[i]
                 table[c, 1] += rest * share * (1.0 - share) * spread[i]
-                table[c, 2], table[c, 3] = share, g
+                table[c, 2] = g
         for c in range(size):
-            # A side that only touches may still have places on it.
-            share = min(max(table[c, 2], 0.05), 0.95)
-            found[int(table[c, 3])] += share * (1.0 - share) * table[c, 0] ** 2 + table[c, 1] ** 2
+            found[int(table[c, 2])] += _COIN * table[c, 0] ** 2 + table[c, 1] ** 2
     for g in range(found.size):
         misfit = 0.0
         for i in range(first[g], first[g + 1]):

@@ -93,8 +93,10 @@ def _clusters(group: Ints, key: Ints, share: Floats) -> Ints:
     number = np.full(len(group), -1, np.int64)
     cut = np.flatnonzero(share < 1.0)
     if len(cut):
-        keys, place = np.unique(key[cut], return_inverse=True)
-        number[cut] = np.unique(group[cut] * len(keys) + place, return_inverse=True)[1]
+        number[cut] = np.unique(key[cut], return_inverse=True)[1]
+        if group[-1] > 0:  # groups ascend
+            pairs = group[cut] * (number.max() + 1) + number[cut]
+            number[cut] = np.unique(pairs, return_inverse=True)[1]
     return number
 
 

@@ -58,6 +58,7 @@ class Pool:
     groups: Groups
     _tracks: dict[tuple[int, ...], Track] = field(default_factory=dict)
     _numbers: dict[int, Floats] = field(default_factory=dict)
+    moments: dict[tuple[int, ...], Any] = field(default_factory=dict)
 
     def track(self, *features: int) -> Track:
         """Moments of no, one or two features, over the rows that have all of them."""

@@ -138,18 +138,36 @@ def quantiles(
             # Which observations match is not known: those that pull the quantile down (or up).
             bottom = _selected(low[s], (1.0 - q) * many + q * few, _reached(q * few.sum()))
             top = _selected(high[s], (1.0 - q) * few + q * many, _reached(q * many.sum()))
-            total = weight.sum()
-            a, b = bottom, top
-            for _ in range(_HALVINGS):
-                if b - a <= 1e-12 * max(abs(a), abs(b)):
-                    break
-                middle = 0.5 * (a + b)
-                if _below(low[s], mean[s], high[s], weight, middle) >= q * total:
-                    b = middle
-                else:
-                    a = middle
-            out[0, g, j], out[1, g, j], out[2, g, j] = b, bottom, top
+            out[0, g, j] = _between(low[s], mean[s], high[s], weight, bottom, top, q)
+            out[1, g, j], out[2, g, j] = bottom, top
     return out
+
+
+@numba.njit(cache=True)
+def _between(
+    low: Any, mean: Any, high: Any, weight: Any, bottom: float, top: float, q: float
+) -> float:
+    """Where in between the expected share is reached; only leaves that reach in matter."""
+    near = np.empty(low.size, np.int64)
+    size, wanted = 0, 0.0
+    for i in range(low.size):
+        wanted += q * weight[i]
+        if high[i] < bottom:
+            wanted -= weight[i]
+        elif low[i] <= top:
+            near[size] = i
+            size += 1
+    which = near[:size]
+    a, b, c, w = low[which], mean[which], high[which], weight[which]
+    for _ in range(_HALVINGS):
+        if top - bottom <= 1e-12 * max(abs(bottom), abs(top)):
+            break
+        middle = 0.5 * (bottom + top)
+        if _below(a, b, c, w, middle) >= wanted:
+            top = middle
+        else:
+            bottom = middle
+    return top
 
 
 @numba.njit(cache=True)
@@ -166,15 +184,12 @@ def histogram(
     """Expected observations in cells of one width."""
     out = np.zeros(cells)
     for i in range(low.size):
+        whole = high[i] - low[i]
         for half in range(2):
             a, b = (low[i], mean[i]) if half == 0 else (mean[i], high[i])
-            whole = high[i] - low[i]
-            mass = (
-                weight[i]
-                * ((high[i] - mean[i]) / whole if half == 0 else (mean[i] - low[i]) / whole)
-                if whole > 0
-                else weight[i] * 0.5
-            )
+            mass = 0.5 * weight[i]
+            if whole > 0.0:
+                mass = weight[i] * (high[i] - mean[i] if half == 0 else mean[i] - low[i]) / whole
             first = min(max(int((a - start) / width), 0), cells - 1)
             last = min(max(int((b - start) / width), 0), cells - 1)
             if first == last or b <= a:

@@ -7,159 +7,19 @@ covariances are those of samples (n - 1), as in SQL; of fewer than two observati
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-
 import numpy as np
 import numpy.typing as npt
 
-from geoflux.sketch.bounds import mean_bounds, product_bounds, square_bounds, sum_bounds
+from geoflux.sketch.bounds import sum_bounds
 from geoflux.sketch.correlation_bounds import correlation_bounds
 from geoflux.sketch.likely import likely_error
 from geoflux.sketch.measures import EXACT, Measure, bounded, exact
 from geoflux.sketch.partial import HIGH, HIGH_IN, LOW, LOW_IN, MEAN, MEAN_IN, VARIANCE_IN
-from geoflux.sketch.pools import (
-    CROSS,
-    HIGH_X,
-    LOW_X,
-    M2_X,
-    M2_Y,
-    MEAN_X,
-    MEAN_Y,
-    N,
-    Pool,
-    Track,
-)  # fmt: skip
+from geoflux.sketch.pool_moments import Moments, Which, moments_of
+from geoflux.sketch.pools import HIGH_X, LOW_X, MEAN_X, N, Pool
 
 Floats = npt.NDArray[np.float64]
 Ends = tuple[Floats, Floats]
-
-
-@dataclass(frozen=True, eq=False)
-class Moments:
-    """Expected moments of a track by group, and their bounds where something is cut."""
-
-    track: Track
-
-    @cached_property
-    def exact(self) -> npt.NDArray[np.bool_]:
-        """The groups without anything covered in part."""
-        return self.track.exact
-
-    @cached_property
-    def all_exact(self) -> bool:
-        """Whether nothing at all is covered in part."""
-        return len(self.track.part.cut.n) == 0
-
-    def _sums(self, items: Floats) -> Floats:
-        """Sums over the items by group."""
-        first = self.track.part.cut.first
-        total = np.append(0.0, np.cumsum(items))
-        return np.asarray(total[first[1:]] - total[first[:-1]])
-
-    @cached_property
-    def n(self) -> Floats:
-        """Expected observations."""
-        whole = self.track.whole[N]
-        return whole if self.all_exact else whole + self._sums(self.track.part.cut.expected)
-
-    @cached_property
-    def n_ends(self) -> Ends:
-        """Fewest and most observations."""
-        whole, part = self.track.whole[N], self.track.part
-        return whole + self._sums(part.cut.fewest), whole + self._sums(part.cut.most)
-
-    def _mean(self, row: int, items: Floats) -> Floats:
-        whole = self.track.whole
-        if self.all_exact:
-            return np.where(whole[N] > 0, whole[row], np.nan)
-        total = whole[N] * whole[row] + self._sums(self.track.part.cut.expected * items[MEAN_IN])
-        return np.divide(total, self.n, np.full(len(total), np.nan), where=self.n > 0)
-
-    @cached_property
-    def mean(self) -> tuple[Floats, Floats]:
-        """Expected means of x and y; NaN where there are no observations."""
-        part = self.track.part
-        return self._mean(MEAN_X, part.x), self._mean(MEAN_Y, part.y)
-
-    @cached_property
-    def mean_ends(self) -> tuple[Ends, Ends]:
-        """Bounds of both means."""
-        part, whole = self.track.part, self.track.whole
-        x, y = (
-            mean_bounds(whole[N], whole[row], part, items, np.nan_to_num(guess))
-            for row, items, guess in zip((MEAN_X, MEAN_Y), (part.x, part.y), self.mean, strict=True)
-        )
-        return x, y
-
-    def about(self, which: str) -> tuple[Floats, Floats]:
-        """Mean of the squares ("xx", "yy") or products ("xy") of distances from the expected
-        means: of what is wholly covered, and as expected of all."""
-        whole, part = self.track.whole, self.track.part
-        row = {"xx": M2_X, "yy": M2_Y, "xy": CROSS}[which]
-        centre = [np.nan_to_num(m) for m in self.mean]
-        a, b = (0 if letter == "x" else 1 for letter in which)
-        off = (whole[MEAN_X] - centre[0], whole[MEAN_Y] - centre[1])
-        n0 = np.maximum(whole[N], 1.0)
-        certain = whole[row] / n0 + off[a] * off[b]
-        certain = np.where(whole[N] > 0, certain, 0.0)
-        if self.all_exact:
-            return certain, certain
-        size = np.diff(part.cut.first)
-        items = (part.x, part.y)
-        apart = [items[k][MEAN_IN] - np.repeat(centre[k], size) for k in (0, 1)]
-        inner = part.cross if a != b else items[a][VARIANCE_IN]
-        total = whole[N] * certain + self._sums(part.cut.expected * (inner + apart[a] * apart[b]))
-        return certain, np.divide(total, self.n, np.zeros(len(total)), where=self.n > 0)
-
-    def likely(self, which: str) -> Floats:
-        """What the mean ("x") or the "xx", "yy", "xy" or correlation ("r") are likely off."""
-        part = self.track.part
-        size = np.diff(part.cut.first)
-        n = np.repeat(np.maximum(self.n, 1e-300), size)
-        u, v = (
-            items[MEAN_IN] - np.repeat(np.nan_to_num(m), size)
-            for items, m in zip((part.x, part.y), self.mean, strict=True)
-        )
-        var_u, var_v = part.x[VARIANCE_IN], part.y[VARIANCE_IN]
-        if which == "x":
-            return likely_error(part, u / n, np.sqrt(var_u) / n)
-        if which == "xx":
-            effect = u * u + var_u - np.repeat(self.about("xx")[1], size)
-            spread = 2 * np.abs(u) * np.sqrt(var_u) + np.sqrt(2) * var_u
-            return likely_error(part, effect / n, spread / n)
-        xy = self.about("xy")[1]
-        dev_u, dev_v = np.sqrt(var_u), np.sqrt(var_v)
-        if which == "xy":
-            effect = u * v + part.cross - np.repeat(xy, size)
-            spread = np.abs(u) * dev_v + np.abs(v) * dev_u + dev_u * dev_v
-            return likely_error(part, effect / n, spread / n)
-        scale = np.sqrt(np.stack([self.about(w)[1] for w in ("xx", "yy")]))
-        scale = np.where(scale > 0, scale, 1.0)
-        r = np.repeat(xy / (scale[0] * scale[1]), size)
-        a, b = (np.repeat(s, size) for s in scale)
-        u, v, dev_u, dev_v = u / a, v / b, dev_u / a, dev_v / b
-        effect = u * v + part.cross / (a * b) - 0.5 * r * (u * u + dev_u**2 + v * v + dev_v**2)
-        spread = np.abs(v - r * u) * dev_u + np.abs(u - r * v) * dev_v + dev_u * dev_v
-        return likely_error(part, effect / n, spread / n)
-
-    def spread_ends(self, which: str) -> Ends:
-        """Bounds of the variance of x ("xx") or y ("yy"), or of their covariance ("xy"), over n."""
-        whole, part = self.track.whole, self.track.part
-        certain, expected = self.about(which)
-        centre = tuple(np.nan_to_num(m) for m in self.mean)
-        off = [
-            np.maximum(np.abs(low - c), np.abs(high - c))
-            for (low, high), c in zip(self.mean_ends, centre, strict=True)
-        ]
-        if which == "xy":
-            low, high = product_bounds(whole[N], certain, part, (centre[0], centre[1]), expected)
-            slack = off[0] * off[1]
-            return low - slack, high + slack
-        k = 0 if which == "xx" else 1
-        items = (part.x, part.y)[k]
-        low, high = square_bounds(whole[N], certain, part, items, centre[k], expected)
-        return np.maximum(low - off[k] ** 2, 0.0), high
 
 
 def _sample(moments: Moments, value: Floats, ends: Ends) -> tuple[Floats, Floats, Floats]:
@@ -174,7 +34,7 @@ def _sample(moments: Moments, value: Floats, ends: Ends) -> tuple[Floats, Floats
 
 def count(pool: Pool, *features: int) -> Measure:
     """Observations, or those that have a feature."""
-    moments = Moments(pool.track(*features))
+    moments = moments_of(pool, *features)
     if moments.all_exact:
         return exact(moments.n)
     part = moments.track.part
@@ -184,7 +44,7 @@ def count(pool: Pool, *features: int) -> Measure:
 
 def mean(pool: Pool, x: int) -> Measure:
     """The mean of a feature."""
-    moments = Moments(pool.track(x))
+    moments = moments_of(pool, x)
     value = moments.mean[0]
     if moments.all_exact:
         return exact(value)
@@ -193,7 +53,7 @@ def mean(pool: Pool, x: int) -> Measure:
 
 def total(pool: Pool, x: int) -> Measure:
     """The sum of a feature."""
-    moments = Moments(pool.track(x))
+    moments = moments_of(pool, x)
     whole, part = moments.track.whole, moments.track.part
     certain = whole[N] * whole[MEAN_X]
     value = np.where(moments.n > 0, moments.n * np.nan_to_num(moments.mean[0]), np.nan)
@@ -234,16 +94,20 @@ def end(pool: Pool, x: int, largest: bool) -> Measure:
 
 def variance(pool: Pool, x: int) -> Measure:
     """The variance of a feature."""
-    moments = Moments(pool.track(x))
+    moments = moments_of(pool, x)
     return _bounded_spread(moments, "xx")
 
 
-def _bounded_spread(moments: Moments, which: str) -> Measure:
+def _bounded_spread(moments: Moments, which: Which) -> Measure:
     value = moments.about(which)[1]
     if moments.all_exact:
         return exact(_sample(moments, value, (value, value))[0])
     ends = moments.spread_ends(which)
-    return bounded(*_sample(moments, value, ends), moments.exact, moments.likely(which))
+    return bounded(
+        *_sample(moments, value, ends),
+        moments.exact,
+        moments.likely("xx" if which == "xx" else "xy"),
+    )
 
 
 def stddev(pool: Pool, x: int) -> Measure:
@@ -259,7 +123,7 @@ def covar(pool: Pool, x: int, y: int) -> Measure:
     """The covariance of two features, of the observations that have both."""
     if x == y:
         return variance(pool, x)
-    return _bounded_spread(Moments(pool.track(x, y)), "xy")
+    return _bounded_spread(moments_of(pool, x, y), "xy")
 
 
 def corr(pool: Pool, x: int, y: int) -> Measure:
@@ -267,12 +131,12 @@ def corr(pool: Pool, x: int, y: int) -> Measure:
     if x == y:
         got = variance(pool, x)
         return exact(np.where(got.value > 0, 1.0, np.nan))
-    return correlation(Moments(pool.track(x, y)))
+    return correlation(moments_of(pool, x, y))
 
 
 def correlation(moments: Moments) -> Measure:
     """The correlation from the moments of two features."""
-    parts = [moments.about(which) for which in ("xx", "yy", "xy")]
+    parts = [moments.about("xx"), moments.about("yy"), moments.about("xy")]
     xx, yy, xy = (part[1] for part in parts)
     square = xx * yy
     some = (square > 0) & (moments.n_ends[1] >= 2)
@@ -281,13 +145,7 @@ def correlation(moments: Moments) -> Measure:
     if moments.all_exact:
         return exact(value)
     scale = np.sqrt(np.where(some, [xx, yy], 1.0))
-    centre = [np.nan_to_num(m) for m in moments.mean]
-    off = np.stack(
-        [
-            np.maximum(np.abs(low - c), np.abs(high - c)) / s
-            for (low, high), c, s in zip(moments.mean_ends, centre, scale, strict=True)
-        ]
-    )
+    off = np.stack(moments.off) / scale
     low_x, high_x = (v / scale[0] ** 2 for v in moments.spread_ends("xx"))
     low_y, high_y = (v / scale[1] ** 2 for v in moments.spread_ends("yy"))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -297,6 +155,7 @@ def correlation(moments: Moments) -> Measure:
     about = np.stack(
         [certain[0] / scale[0] ** 2, certain[1] / scale[1] ** 2, certain[2] / (scale[0] * scale[1])]
     )
+    centre = moments.centre
     low, high = correlation_bounds(
         moments.track.whole[N], about, moments.track.part,
         np.stack([centre[0], scale[0], centre[1], scale[1]]), off, ratio,

@@ -23,12 +23,12 @@ from geoflux.sketch.expressions import Synthetic
 from geoflux.sketch.leaf_draws import drawn
 from geoflux.sketch.leaves import MISSING
 from geoflux.sketch.region_cover import Shapes
+from geoflux.sketch.region_kernels import RADIUS_KM
 from geoflux.sketch.time_cover import Combs
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 _TRIES = 30
-_RADIUS_KM = 6371.0088
 
 
 def synthetic_table(asked: Synthetic, plan: ScopePlan, covers: Sequence[Covered]) -> pa.Table:
@@ -112,7 +112,7 @@ def _inside(x: Floats, y: Floats, shapes: Shapes) -> npt.NDArray[np.bool_]:
     for lon, lat, km in np.asarray(shapes.circles):
         a, b, c, d = np.radians(x), np.radians(y), np.radians(lon), np.radians(lat)
         near = np.sin(b) * np.sin(d) + np.cos(b) * np.cos(d) * np.cos(a - c)
-        found |= near >= np.cos(min(km / _RADIUS_KM, np.pi))
+        found |= near >= np.cos(min(km / RADIUS_KM, np.pi))
     return found
 
 

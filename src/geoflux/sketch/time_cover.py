@@ -136,7 +136,7 @@ def shares_by_unit(
     for i in range(day.size):
         begin = day[i] * 86_400 + offset[i]
         end = (day[i] + days[i] - 1) * 86_400 + offset[i] + length[i]
-        at = np.searchsorted(starts, begin, side="right") - 1
+        at = max(np.searchsorted(starts, begin, side="right") - 1, 0)
         while at < starts.size - 1 and starts[at] < end:
             for s in range(spans.shape[0]):
                 cut[s, 0] = max(spans[s, 0], starts[at])
