@@ -45,12 +45,13 @@ if TYPE_CHECKING:
     from geoflux.api import run, snapshot, verify
     from geoflux.cli.operator_run import run_operator
     from geoflux.config import Config
+    from geoflux.engine.sketch_reader import open_sketch
     from geoflux.engine.snapshot_reader import Snapshots
     from geoflux.errors import GeofluxError
     from geoflux.keyed_api import verify_operator
     from geoflux.operators.group_by import WindowedGroupBy
     from geoflux.operators.keyed import Operator
-    from geoflux.sketch_api import open_sketch, run_sketch
+    from geoflux.sketch_api import run_sketch
     from geoflux.topology import Ingest, Node, Queries, Topology
     from geoflux.topology_api import load_topology, run_topology, verify_topology
 
@@ -72,7 +73,7 @@ _HOMES = {
     "Topology": "geoflux.topology",
     "WindowedGroupBy": "geoflux.operators.group_by",
     "load_topology": "geoflux.topology_api",
-    "open_sketch": "geoflux.sketch_api",
+    "open_sketch": "geoflux.engine.sketch_reader",
     "run": "geoflux.api",
     "run_operator": "geoflux.cli.operator_run",
     "run_sketch": "geoflux.sketch_api",

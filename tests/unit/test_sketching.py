@@ -14,13 +14,13 @@ import pytest
 from geoflux.config import Config
 from geoflux.engine.inline import run_epoch
 from geoflux.engine.keyed_engine import KeyedEngine
+from geoflux.engine.sketch_reader import open_sketch, sketch_of
 from geoflux.engine.source import EventSource, RawBatch, Slice
 from geoflux.errors import ConfigError, StateError
 from geoflux.keyed_api import first_plan, setting_of
 from geoflux.operators.sketching import Sketch
 from geoflux.sketch.forest import Forest, Observations
 from geoflux.sketch.leaves import Leaves
-from geoflux.sketch_api import open_sketch, sketch_of
 from geoflux.state.store import Store
 from geoflux.workload.weather import FEATURES, made_up_weather
 

@@ -93,7 +93,8 @@ def run(
 def _run_sketch(config: Config, out: Path, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from geoflux.sketch_api import open_sketch, run_sketch
+    from geoflux.engine.sketch_reader import open_sketch
+    from geoflux.sketch_api import run_sketch
 
     console = Console(stderr=as_json)
     summary = run_sketch(config, out, display=console, on_start=_stopped_by_signals(console.print))

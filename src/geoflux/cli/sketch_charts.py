@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from geoflux.cli.report_style import STYLE
 from geoflux.cli.sketch_plots import PLAIN, Climate, Field, as_png, climate, field_map
 from geoflux.cli.svg import COLOUR, as_svg
+from geoflux.engine.sketch_reader import OpenSketch
 from geoflux.errors import ConfigError
 from geoflux.sketch.answers import Answer, KeyColumn
-from geoflux.sketch_api import OpenSketch
 from geoflux.spatial import geohash
 
 _KINDS = (".png", ".html")

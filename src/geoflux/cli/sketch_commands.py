@@ -30,7 +30,7 @@ def query(
 ) -> None:
     """Ask the sketch of a run: statistics, densities, sets, regressions, synthetic rows."""
     from geoflux.cli.sketch_view import print_answer
-    from geoflux.sketch_api import open_sketch
+    from geoflux.engine.sketch_reader import open_sketch
 
     given = sys.stdin.read() if asked == "-" else asked
     answer = open_sketch(directory).query(given)
@@ -53,7 +53,7 @@ def chart_climate(
 ) -> None:
     """High, low and mean of a feature over time at a place, and a second one below."""
     from geoflux.cli.sketch_charts import climate_at, write_climate
-    from geoflux.sketch_api import open_sketch
+    from geoflux.engine.sketch_reader import open_sketch
 
     lon, lat = _numbers(at, 2, "--at")
     sketch = open_sketch(directory)
@@ -82,7 +82,7 @@ def chart_map(
 ) -> None:
     """A feature as contours on a map, with the correlation of two features as lines."""
     from geoflux.cli.sketch_charts import field_of, write_map
-    from geoflux.sketch_api import open_sketch
+    from geoflux.engine.sketch_reader import open_sketch
 
     where, words = [], []
     if box:

@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from geoflux.sketch_api import OpenSketch
+    from geoflux.engine.sketch_reader import OpenSketch
 
 _KNOWN = {"path", "rows", "where", "seed"}
 
@@ -67,7 +67,7 @@ class _Reader(DataSourceReader):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        from geoflux.sketch_api import open_sketch
+        from geoflux.engine.sketch_reader import open_sketch
 
         assert isinstance(partition, SketchPartition)
         one = open_sketch(self._options["path"], partition.epoch, partition.value)
@@ -75,8 +75,8 @@ class _Reader(DataSourceReader):
 
 
 def _opened(options: Mapping[str, str]) -> OpenSketch:
+    from geoflux.engine.sketch_reader import open_sketch
     from geoflux.errors import ConfigError
-    from geoflux.sketch_api import open_sketch
 
     strange = sorted(set(options) - _KNOWN)
     if strange or "path" not in options:
