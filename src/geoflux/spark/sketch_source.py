@@ -13,13 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from geoflux.engine.sketch_reader import OpenSketch
 
 _KNOWN = {"path", "rows", "where", "seed"}
@@ -96,7 +95,15 @@ def _answered(sketch: OpenSketch, options: Mapping[str, str], rows: str) -> Any:
         asked = f"synthetic({'1' if rows == '0' else rows}{seed})"
     table = sketch.query(f"SELECT {asked}{where}").table
     assert table is not None, "leaves and rows are tables"
+    table = table.cast(pa.schema([_spark_field(field) for field in table.schema]))
     return table.slice(0, 0) if rows == "0" else table
+
+
+def _spark_field(field: pa.Field) -> pa.Field:
+    """Spark's times have microseconds."""
+    if not pa.types.is_timestamp(field.type):
+        return field
+    return pa.field(field.name, pa.timestamp("us", field.type.tz))
 
 
 def _shared(wanted: str, counts: Sequence[int]) -> list[str]:
