@@ -305,6 +305,25 @@ def bench_swarm(
     _benchmark("geoflux bench swarm", run, swarm.BARS, quick, as_json)
 
 
+@bench.command("synopsis", epilog="Example:  geoflux bench synopsis --quick --json")
+def bench_synopsis(
+    quick: Annotated[bool, typer.Option(help="Smaller: within a minute or so.")] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Parquet file of real weather: ts, lon, lat, t2m_k, u10_ms, …"),
+    ] = None,
+    only: Annotated[
+        str, typer.Option(help="Parts of it: ingest, memory, bins, growth, queries.")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """The sketch: what it takes in, holds, and answers."""
+    from geoflux.bench import synopsis
+
+    run = partial(synopsis.run_benchmark, data=data, parts=_parts(only, synopsis.PARTS))
+    _benchmark("geoflux bench synopsis", run, synopsis.BARS, quick, as_json)
+
+
 @bench.command("flux", epilog="Example:  geoflux bench flux --quick --json")
 def bench_flux(
     quick: Annotated[bool, typer.Option(help="Smaller: within a minute or so.")] = False,
