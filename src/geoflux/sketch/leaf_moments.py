@@ -40,14 +40,14 @@ def packed_bins(grain: Any, bins: Any) -> Any:
 
 @numba.njit(cache=True)
 def ordered_by(word: Any, order: Any) -> Any:
-    """An order of rows made one by ``word``, keeping the order of equal ones (radix sort).
+    """An order of some rows made one by ``word``, keeping that of equal ones (radix sort).
 
     Looks only at digits in which words differ at all: most of a key is the same for all rows.
     """
     n = order.size
     differ = np.uint64(0)
-    for i in range(n):
-        differ |= word[i] ^ word[0]
+    for k in range(n):
+        differ |= word[order[k]] ^ word[order[0]]
     spare = np.empty(n, order.dtype)
     places = np.empty(2048, np.int64)
     low = np.uint64(2047)
@@ -58,8 +58,8 @@ def ordered_by(word: Any, order: Any) -> Any:
             shift += one
             continue
         places[:] = 0
-        for i in range(n):
-            places[np.int64((word[i] >> shift) & low)] += 1
+        for k in range(n):
+            places[np.int64((word[order[k]] >> shift) & low)] += 1
         total = 0
         for value in range(2048):
             count = places[value]
@@ -133,14 +133,12 @@ def _comes_first(region: Any, time: Any, words: Any, i: int, j: int) -> bool:
 
 
 @numba.njit(cache=True)
-def merged_order(region: Any, time: Any, words: Any, ends: Any) -> Any:
-    """The order of rows that come as sorted runs; ``ends`` are the ends of the runs.
+def merged_order(region: Any, time: Any, words: Any, order: Any, ends: Any) -> Any:
+    """The order of rows of which ``order`` has sorted runs; ``ends`` are the ends of the runs.
 
     Neighbouring runs are merged two and two; of equal keys the earlier run's come first.
     """
-    n = region.size
-    order, spare = np.arange(n), np.empty(n, np.int64)
-    ends = ends.copy()
+    order, spare, ends = order.copy(), np.empty(order.size, np.int64), ends.copy()
     while ends.size > 1:
         made = np.empty((ends.size + 1) // 2, np.int64)
         start = 0

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from geoflux.sketch import leaf_moments as moments
 from geoflux.sketch.leaf_moments import EXACT, MISSING
 
-__all__ = ["EXACT", "MISSING", "Leaves", "grouped", "merged", "of_rows", "total"]
+__all__ = ["EXACT", "MISSING", "Leaves", "grouped", "merged", "of_rows", "regrouped", "total"]
 
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -164,16 +164,22 @@ def grouped(leaves: Leaves) -> Leaves:
     words, exact = moments.packed_bins(leaves.grain, leaves.bins)
     order = np.arange(len(leaves))
     places, count = moments.places_in_order(leaves.region, leaves.time)
-    if count == len(leaves):
-        return _combined(leaves, words, exact, order)
-    for word in words[::-1]:
-        order = moments.ordered_by(word, order)
-    if count > 0:
+    if count < 0:
+        order = _sorted(leaves, words, order)
+    elif count < len(leaves):
+        for word in words[::-1]:
+            order = moments.ordered_by(word, order)
         order = moments.ordered_by(places, order)
-    else:
-        for column in (leaves.time, leaves.region):
-            # With the sign turned round, whole numbers compare as unsigned ones do.
-            order = moments.ordered_by(column.view(np.uint64) ^ np.uint64(1 << 63), order)
+    return _combined(leaves, words, exact, order)
+
+
+def regrouped(leaves: Leaves, moved: npt.NDArray[np.bool_]) -> Leaves:
+    """Leaves of which those that are marked have new keys, the others are in order still."""
+    words, exact = moments.packed_bins(leaves.grain, leaves.bins)
+    some = _sorted(leaves, words, np.flatnonzero(moved))
+    order = np.concatenate([some, np.flatnonzero(~moved)])
+    ends = np.array([some.size, order.size])
+    order = moments.merged_order(leaves.region, leaves.time, words, order, ends)
     return _combined(leaves, words, exact, order)
 
 
@@ -187,7 +193,7 @@ def merged(parts: Sequence[Leaves]) -> Leaves:
     leaves = Leaves(*columns)
     words, exact = moments.packed_bins(leaves.grain, leaves.bins)
     ends = np.cumsum([len(part) for part in parts])
-    order = moments.merged_order(leaves.region, leaves.time, words, ends)
+    order = moments.merged_order(leaves.region, leaves.time, words, np.arange(len(leaves)), ends)
     return _combined(leaves, words, exact, order)
 
 
@@ -200,6 +206,16 @@ def total(leaves: Leaves) -> Leaves:
     if n == 0:
         return leaves
     return _gathered(leaves, np.arange(n), np.array([0, n]))
+
+
+def _sorted(leaves: Leaves, words: Any, order: Ints) -> Ints:
+    """Some rows in the order of their keys."""
+    for word in words[::-1]:
+        order = moments.ordered_by(word, order)
+    for column in (leaves.time, leaves.region):
+        # With the sign turned round, whole numbers compare as unsigned ones do.
+        order = moments.ordered_by(column.view(np.uint64) ^ np.uint64(1 << 63), order)
+    return order
 
 
 def _combined(leaves: Leaves, words: Any, exact: Any, order: Ints) -> Leaves:
