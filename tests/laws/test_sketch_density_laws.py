@@ -31,7 +31,7 @@ def samples(draw: st.DrawFn) -> Floats:
     rng = np.random.default_rng(draw(seeds))
     size = draw(st.integers(1, 400))
     values = rng.standard_t(draw(st.sampled_from([1.5, 5.0, 50.0])), size)
-    values *= draw(st.sampled_from([1e-3, 1.0, 1e4]))
+    values *= draw(st.sampled_from([1e-11, 1e-3, 1.0, 1e4]))  # the first: neighbouring numbers
     values += draw(st.sampled_from([0.0, 300.0, 1e5]))
     alike = rng.random(size) < draw(st.sampled_from([0.0, 0.3, 0.9]))
     return np.where(alike, values[0], values)
@@ -90,6 +90,7 @@ def test_the_share_below_rises_from_zero_to_one_and_quantiles_are_its_inverse(
     grid = np.linspace(low, high, 200)
     below = cdf(densities, 0, 0, grid)
     assert (np.diff(below) >= -1e-9).all()
+    assert (below >= -1e-9).all()
     assert below[-1] == 1.0
     assert cdf(densities, 0, 0, [np.nextafter(low, -np.inf), high]).tolist() == [0.0, 1.0]
     shares = np.array([0.0, 0.1, 0.5, 0.9, 1.0])
@@ -97,8 +98,8 @@ def test_the_share_below_rises_from_zero_to_one_and_quantiles_are_its_inverse(
     assert (np.diff(found) >= 0).all()
     assert found[0] >= low
     assert found[-1] == high
-    if low == high:
-        return
+    if high - low <= 1e-6 * np.abs(values).max():
+        return  # too few numbers lie between them to look to both sides of one
     step = 1e-8 * (high - low)
     assert (cdf(densities, 0, 0, found + step) >= shares - 1e-6).all()
     assert (cdf(densities, 0, 0, found - step)[1:] <= shares[1:] + 1e-6).all()
