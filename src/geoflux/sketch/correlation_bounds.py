@@ -64,7 +64,8 @@ def _excess(
 ) -> Any:
     """By how much ``sign * r`` can be beyond ``sign * level``: the largest sum of
     ``2uv - level (uu + vv)`` and of what the means may be off. It falls with the level."""
-    slack = 2.0 * off[0] * off[1] + abs(level) * (off[0] ** 2 + off[1] ** 2)
+    # For the largest level, whatever the level: so that there is one place where it falls below 0.
+    slack = (off[0] + off[1]) ** 2
     a, b = 0.5 * (1.0 - level), 0.5 * (1.0 + level)
     total = n0 * (sign * (2.0 * about[2] - level * (about[0] + about[1])) + slack)
     for i in range(part.shape[1]):
