@@ -119,6 +119,12 @@ def _end(n0: Any, about: Any, part: Any, means: Any, spread: Any, off: Any, sign
         if abs(beyond - reached) < _CLOSE:
             break
         at = beyond - over * (reached - beyond) / (under - over)
+        # Not on top of an end: the next one is then on the other side of the root, and close.
+        step = 0.5 * _CLOSE * (1.0 if beyond > reached else -1.0)
+        if abs(at - reached) < abs(step):
+            at = reached + step
+        elif abs(at - beyond) < abs(step):
+            at = beyond - step
         found = _excess(n0, about, part, means, spread, off, at, sign)
         if found < 0.0:
             beyond, over = at, found
