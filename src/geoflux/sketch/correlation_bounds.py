@@ -64,7 +64,8 @@ def _excess(
 ) -> Any:
     """By how much ``sign * r`` can be beyond ``sign * level``: the largest sum of
     ``2uv - level (uu + vv)`` and of what the means may be off. It falls with the level."""
-    slack = 2.0 * off[0] * off[1] + abs(level) * (off[0] ** 2 + off[1] ** 2)
+    # For the largest level, whatever the level: so that there is one place where it falls below 0.
+    slack = (off[0] + off[1]) ** 2
     a, b = 0.5 * (1.0 - level), 0.5 * (1.0 + level)
     total = n0 * (sign * (2.0 * about[2] - level * (about[0] + about[1])) + slack)
     for i in range(part.shape[1]):
@@ -118,6 +119,12 @@ def _end(n0: Any, about: Any, part: Any, means: Any, spread: Any, off: Any, sign
         if abs(beyond - reached) < _CLOSE:
             break
         at = beyond - over * (reached - beyond) / (under - over)
+        # Not on top of an end: the next one is then on the other side of the root, and close.
+        step = 0.5 * _CLOSE * (1.0 if beyond > reached else -1.0)
+        if abs(at - reached) < abs(step):
+            at = reached + step
+        elif abs(at - beyond) < abs(step):
+            at = beyond - step
         found = _excess(n0, about, part, means, spread, off, at, sign)
         if found < 0.0:
             beyond, over = at, found

@@ -19,7 +19,7 @@ from geoflux.sketch.leaves import EXACT
 from geoflux.sketch.measures import Measure, bounded, exact, uncertain
 from geoflux.sketch.pools import Pool
 from geoflux.sketch.region_cover import NONE, PART, cells_of
-from geoflux.sketch.spreads import Spreads, histogram, quantiles, spreads_of
+from geoflux.sketch.spreads import Spreads, histogram, quantiles, smoothed, spreads_of
 from geoflux.sketch.statistics import count
 from geoflux.sketch.view import View
 
@@ -132,11 +132,9 @@ def _smoothed(spreads: Spreads, s: slice, at: Floats) -> tuple[Floats, Floats]:
     spread = (quartiles[1] - quartiles[0]) / 1.349
     bandwidth = 0.9 * (min(deviation, spread) if spread > 0 else deviation) * n**-0.2
     bandwidth = max(bandwidth, width)
-    bell = np.exp(-0.5 * ((at[:, None] - centre) / bandwidth) ** 2)
     # What would lie beyond the ends is put back inside them.
-    for end_ in (start, end):
-        bell += np.exp(-0.5 * ((2 * end_ - at[:, None] - centre) / bandwidth) ** 2)
-    value = bell @ share / (bandwidth * np.sqrt(2 * np.pi))
+    mirrored = np.concatenate([share[::-1], share, share[::-1]])
+    value = smoothed(mirrored, start - (end - start), width, bandwidth, at)
     return value, np.sqrt(value / (2 * np.sqrt(np.pi) * n * bandwidth))
 
 

@@ -79,25 +79,46 @@ def cut_items(covers: tuple[Covered, ...], groups: tuple[Ints, ...], size: int) 
                 n * shares.prod(axis=0), items.fewest[cut], items.most[cut], items.cut[cut],
             ]
         )  # fmt: skip
-    columns = [np.concatenate([p[k] for p in parts], axis=-1) for k in range(11)]
+    columns = parts[0]
+    if len(parts) > 1:
+        columns = [np.concatenate([p[k] for p in parts], axis=-1) for k in range(11)]
     if size > 1:
         order = np.argsort(columns[0], kind="stable")
         columns = [c[..., order] for c in columns]
     group, keys, shares = columns[0], columns[4], columns[5]
     first = np.searchsorted(group, np.arange(size + 1))
-    columns[4] = np.stack([_clusters(group, keys[k], shares[k]) for k in range(3)])
+    columns[4] = _clusters(group, keys, shares)
     return Cut(first, *columns[1:])
 
 
-def _clusters(group: Ints, key: Ints, share: Floats) -> Ints:
-    number = np.full(len(group), -1, np.int64)
-    cut = np.flatnonzero(share < 1.0)
-    if len(cut):
-        number[cut] = np.unique(key[cut], return_inverse=True)[1]
-        if group[-1] > 0:  # groups ascend
-            pairs = group[cut] * (number.max() + 1) + number[cut]
-            number[cut] = np.unique(pairs, return_inverse=True)[1]
-    return number
+@numba.njit(cache=True)
+def _clusters(group: Any, keys: Any, shares: Any) -> Any:
+    """Numbers of the keys of each group, kind by kind, in the order in which they come; -1 where
+    the share is whole."""
+    out = np.full(keys.shape, -1, np.int64)
+    bits = 4
+    while (1 << bits) < 2 * group.size:
+        bits += 1
+    table = np.empty(1 << bits, np.int64)
+    for kind in range(keys.shape[0]):
+        table[:] = -1
+        found = 0
+        for i in range(group.size):
+            if shares[kind, i] >= 1.0:
+                continue
+            word = np.uint64(keys[kind, i] * 1_000_003 + group[i]) * np.uint64(0x9E3779B97F4A7C15)
+            at = np.int64(word >> np.uint64(64 - bits))
+            while table[at] >= 0 and (
+                keys[kind, table[at]] != keys[kind, i] or group[table[at]] != group[i]
+            ):
+                at = (at + 1) & ((1 << bits) - 1)
+            if table[at] < 0:
+                table[at] = i
+                out[kind, i] = found
+                found += 1
+            else:
+                out[kind, i] = out[kind, table[at]]
+    return out
 
 
 def feature_numbers(covers: tuple[Covered, ...], cut: Cut, f: int) -> Floats:

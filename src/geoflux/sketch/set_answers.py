@@ -54,6 +54,9 @@ def touched(plan: ScopePlan, views: Sequence[View]) -> SetParts:
         for key, block in view.sets.blocks.items():
             if key[0] not in trees:
                 continue
+            if plan.scope.times is None:
+                kept[key] = block
+                continue
             begin, end = np.maximum(plan.spans[:, 0], key[1]), np.minimum(plan.spans[:, 1], key[2])
             seconds = int(np.maximum(end - begin, 0).sum())
             if seconds:

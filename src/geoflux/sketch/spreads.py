@@ -8,6 +8,7 @@ at most one bin apart, since low and high lie in a bin.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -199,3 +200,16 @@ def histogram(
                 part = min(b, start + (cell + 1) * width) - max(a, start + cell * width)
                 out[cell] += mass * max(part, 0.0) / (b - a)
     return out
+
+
+@numba.njit(cache=True)
+def smoothed(share: Any, start: float, width: float, bandwidth: float, at: Any) -> Any:
+    """The density of cells at some values, each cell widened to a normal of the bandwidth."""
+    out = np.zeros(at.size)
+    reach = int(6.0 * bandwidth / width) + 1
+    for k in range(at.size):
+        middle = int((at[k] - start) / width)
+        for cell in range(max(middle - reach, 0), min(middle + reach + 1, share.size)):
+            z = (start + (cell + 0.5) * width - at[k]) / bandwidth
+            out[k] += share[cell] * math.exp(-0.5 * z * z)
+    return out / (bandwidth * math.sqrt(2.0 * math.pi))
