@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from geoflux.balance.synopsis_policy import SynopsisPolicy
@@ -26,6 +26,7 @@ from geoflux.plan.prefixes import inside
 from regions_plant import BITS, Plant
 
 CODES = 1 << BITS
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # a smaller example tells no more
 QUICK = {"observe": 0.0, "hold": 2, "calm": 3, "rest": 2}
 
 
@@ -50,7 +51,7 @@ SEEDS, STARTS = st.integers(0, 999), st.integers(0, CODES - 1)
 WIDTHS = st.sampled_from([12, 40])
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12, phases=PHASES, deadline=None)
 @given(
     SEEDS, st.lists(st.tuples(STARTS, WIDTHS), min_size=1, max_size=3), st.integers(3, 5),
     st.integers(1, 3), st.floats(0.7, 1), st.booleans(),
@@ -81,7 +82,7 @@ def test_steps_are_placed_then_rest_and_are_undone_when_they_are_over(
     assert all(len(d.changes) == 1 for d in ins), "one region at a time"
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10, phases=PHASES, deadline=None)
 @given(SEEDS, STARTS, WIDTHS, st.integers(1, 3), st.integers(1, 4))
 def test_slots_come_where_nobody_can_take_anything_and_go_again(
     seed: int, start: int, width: int, per_slot: int, more: int
@@ -100,7 +101,7 @@ def test_slots_come_where_nobody_can_take_anything_and_go_again(
     assert stage.plan.slots == 1
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20, phases=PHASES, deadline=None)
 @given(SEEDS, st.integers(2, 4), st.booleans())
 def test_memory_is_relieved_and_nobody_gets_above_the_threshold(
     seed: int, slots: int, tells: bool
@@ -146,7 +147,7 @@ def test_a_region_that_has_grown_too_large_stays_where_it_is() -> None:
     assert len(stage.run(quiet, 40)) == 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, phases=PHASES, deadline=None)
 @given(st.lists(st.integers(0, (1 << 30) - 1), min_size=1, max_size=14), st.integers(2, 4))
 def test_taken_back_in_any_order_all_is_as_it_was(numbers: list[int], slots: int) -> None:
     """Prefixes given away by whoever has them, also on and back, and taken back one by one."""
