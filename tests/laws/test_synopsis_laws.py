@@ -8,15 +8,25 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from geoflux.balance.synopsis_policy import SynopsisPolicy
 from geoflux.balance.synopsis_tuning import SynopsisTuning
+from geoflux.balance.taking_back import (
+    Evicted,
+    left,
+    outermost,
+    region_of,
+    still_there,
+    taken_back,
+)
 from geoflux.plan import MergePrefix, Move, PrefixPlan, Resize, SplitPrefix
+from geoflux.plan.prefixes import inside
 from regions_plant import BITS, Plant
 
 CODES = 1 << BITS
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # a smaller example tells no more
 QUICK = {"observe": 0.0, "hold": 2, "calm": 3, "rest": 2}
 
 
@@ -41,7 +51,7 @@ SEEDS, STARTS = st.integers(0, 999), st.integers(0, CODES - 1)
 WIDTHS = st.sampled_from([12, 40])
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12, phases=PHASES, deadline=None)
 @given(
     SEEDS, st.lists(st.tuples(STARTS, WIDTHS), min_size=1, max_size=3), st.integers(3, 5),
     st.integers(1, 3), st.floats(0.7, 1), st.booleans(),
@@ -72,7 +82,7 @@ def test_steps_are_placed_then_rest_and_are_undone_when_they_are_over(
     assert all(len(d.changes) == 1 for d in ins), "one region at a time"
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10, phases=PHASES, deadline=None)
 @given(SEEDS, STARTS, WIDTHS, st.integers(1, 3), st.integers(1, 4))
 def test_slots_come_where_nobody_can_take_anything_and_go_again(
     seed: int, start: int, width: int, per_slot: int, more: int
@@ -91,7 +101,7 @@ def test_slots_come_where_nobody_can_take_anything_and_go_again(
     assert stage.plan.slots == 1
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20, phases=PHASES, deadline=None)
 @given(SEEDS, st.integers(2, 4), st.booleans())
 def test_memory_is_relieved_and_nobody_gets_above_the_threshold(
     seed: int, slots: int, tells: bool
@@ -113,17 +123,71 @@ def test_memory_is_relieved_and_nobody_gets_above_the_threshold(
 
 
 def test_one_operation_and_then_a_rest() -> None:
-    stage = plant(3, hold=3, rest=7)
-    rates = np.zeros(CODES)
-    rates[:120] = 12.0
-    quiet = np.full(CODES, 1.0)
-    stage.run(quiet, 5)
-    decided: list[int] = []
-    for epoch in range(40):
-        if stage.run(rates, 1):
-            decided.append(epoch)
+    stage = plant(4, hold=3, rest=7)
+    rates = np.full(CODES, 1.0)
+    rates[:128] = 22.0  # two slots are behind, and wait for each other
+    stage.run(np.full(CODES, 1.0), 5)
+    decided = [epoch for epoch in range(60) if stage.run(rates, 1)]
     assert decided[0] == 2, "held for three observations"
+    assert len(decided) >= 2
     assert all(b - a >= 3 + 7 for a, b in pairwise(decided))
+
+
+def test_a_region_that_has_grown_too_large_stays_where_it_is() -> None:
+    stage = plant(2, capacity=10_000, most_pieces=1)
+    rates = np.full(CODES, 1.0)
+    rates[:64] = 16.0
+    stage.held[:] = 10
+    stage.run(rates, 30)
+    (gone,) = [p for p in stage.plan.within((0, 1)) if p.slot == 1]
+    quiet = np.full(CODES, 0.5)
+    stage._of(gone.area, stage.held)[:] = 5_500 >> (BITS - gone.bits)
+    assert stage.run(quiet, 40) == [], "half of the memory of the one that would take it"
+    stage._of(gone.area, stage.held)[:] = 10
+    assert len(stage.run(quiet, 40)) == 1
+
+
+@settings(max_examples=60, phases=PHASES, deadline=None)
+@given(st.lists(st.integers(0, (1 << 30) - 1), min_size=1, max_size=14), st.integers(2, 4))
+def test_taken_back_in_any_order_all_is_as_it_was(numbers: list[int], slots: int) -> None:
+    """Prefixes given away by whoever has them, also on and back, and taken back one by one."""
+    plan = PrefixPlan.initial(slots, 6, per_slot=1)
+    first = [(p.area, p.slot) for p in plan.partitions]
+    evicted: tuple[Evicted, ...] = ()
+    for number in [*numbers, *reversed(numbers), *[7] * len(numbers)]:
+        ends = len(evicted) and (number % 3 == 0 or number == 7)
+        if ends:
+            chosen = (number // 3) % len(evicted)
+            change, region = taken_back(evicted, chosen, plan), region_of(evicted, chosen)
+            others, before = left(evicted, chosen), plan
+            assert not {evicted[chosen]} & set(others[chosen:])
+            if change is not None:
+                plan = plan.apply(change)
+            assert all(
+                p in plan.partitions for p in before.partitions if p not in before.within(region)
+            )
+            for e in others:
+                if not inside(region, e.area):
+                    assert [p.slot for p in plan.within(e.area)] == [
+                        p.slot for p in before.within(e.area)
+                    ]
+            evicted = others
+        elif number != 7 and len(evicted) < 8:
+            p = plan.partitions[number // 3 % len(plan.partitions)]
+            bits = min(p.bits + number // 64 % 4, plan.code_bits)
+            area = (p.code << (bits - p.bits)) | number // 999 % (1 << (bits - p.bits)), bits
+            to = (p.slot + 1 + number // 7 % (slots - 1)) % slots
+            record = Evicted(area, p.slot, outermost(evicted, p.slot, p.area))
+            plan = plan.apply(
+                Move(p.id, to) if area == p.area else SplitPrefix(p.id, ((*area, to),))
+            )
+            evicted = (*evicted, record)
+        assert still_there(evicted, plan) == evicted
+        assert tuple(Evicted.of(e.to_list()) for e in evicted) == evicted
+    while evicted:
+        change = taken_back(evicted, 0, plan)
+        plan, evicted = plan if change is None else plan.apply(change), left(evicted, 0)
+    assert [(p.area, p.slot) for p in plan.partitions] == first
 
 
 def test_neighbours_are_kept_together_where_they_fit() -> None:
