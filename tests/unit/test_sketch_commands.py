@@ -50,9 +50,10 @@ def test_leaves_and_synthetic_rows_are_tables(out: Path) -> None:
 
 
 def mistake(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["geoflux", *arguments])
-        main()
+        with pytest.raises(SystemExit) as ended:
+            main()
     assert ended.value.code == 2
     return capsys.readouterr().err
 
