@@ -22,7 +22,7 @@ from geoflux.sketch.schema import SketchSchema
 from geoflux.sketch.times import Ages
 from geoflux.spatial.geohash import codes
 
-_HOUR = 3600
+_HOUR, _DAY = 3600, 86_400
 _MICROS = 1_000_000
 Floats = npt.NDArray[np.float64]
 
@@ -94,17 +94,20 @@ class Sketch(Divisible[Forest]):
         return Forest.empty(self.schema)
 
     def process(self, state: Forest, rows: pa.Table) -> tuple[Forest, pa.Table]:
-        """Take observations in; when an hour is over, fold what has become old enough."""
+        """Take observations in. What has become old enough is folded when a day is over, or an
+        hour where there are minutes: that goes through all leaves."""
         values = np.column_stack([_floats(rows.column(name)) for name in self.schema.features])
         batch = Observations(
             _floats(rows.column(self.x)), _floats(rows.column(self.y)), _seconds(rows), values
         )
         before = state.latest
         state = state.ingest(batch)
-        if state.latest // _HOUR != before // _HOUR:
-            state = state.folded(state.latest, self.ages)
+        often = _HOUR if self.schema.finest == "minute" else _DAY
+        if state.latest // often != before // often:
             if self.length_of_study:
-                state = state.thinned(state.latest, self.length_of_study)
+                state = state.aged(state.latest, self.ages, self.length_of_study)
+            else:
+                state = state.folded(state.latest, self.ages)
         return state, self.output.empty_table()
 
     def extract(self, state: Forest) -> Mapping[str, Any]:
