@@ -22,8 +22,9 @@ from geoflux.engine.stream_events import StreamEvents
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.keys import store_of
 from geoflux.state.store import Store
-from geoflux.topology import Ingest, Node, Topology
+from geoflux.topology import Ingest, Node, Stream, Topology
 from geoflux.topology.draining import Draining, Progress
+from geoflux.topology.dropping import Dropping
 from geoflux.topology.settings import configs_of
 from geoflux.topology_api import verify_topology
 from geoflux.topology_parts import opened
@@ -92,6 +93,10 @@ class Inline:
         self._draining = Draining(topology, readers)
         for name in self._engines:
             self._note(name)
+        self._dropping = None
+        if self._config.output.streams == "drop":
+            store = Store(str(self._out))
+            self._dropping = Dropping(topology, readers, store, self._draining.progress)
 
     def _note(self, name: str) -> None:
         last = self._engines[name].last
@@ -129,6 +134,8 @@ class Inline:
             try:
                 over = {n for n in names if self._is_over(n)}
                 self._draining.look(frozenset(over))
+                if self._dropping is not None:
+                    self._dropping.look()
                 left = [n for n in names if not self._is_over(n)]
                 if not left:
                     return
@@ -203,6 +210,24 @@ def expected(topology: Topology, rows: list[Row]) -> dict[str, Counter[tuple[str
         written[name][stream, row] += 1
         front += [(reader, row) for reader in readers.get(f"{name}.{stream}", [])]
     return written
+
+
+def dropped_and_kept(
+    topology: Topology, out: Path
+) -> tuple[Counter[Stream], Counter[tuple[Stream, Row]]]:
+    """Where files go once they were read: rows that went, by stream, and those that are there."""
+    gone: Counter[Stream] = Counter()
+    there: Counter[tuple[Stream, Row]] = Counter()
+    for name in topology.by_name:
+        for manifest in EpochLog(store_of(out / name)).manifests():
+            for stream, files in manifest["streams"].items():
+                for file, count in files:
+                    if not (out / name / file).exists():
+                        gone[Stream(name, stream)] += count
+                        continue
+                    for r in pq.read_table(out / name / file).to_pylist():
+                        there[Stream(name, stream), (r["key"], r["left"], r["value"])] += 1
+    return gone, there
 
 
 def found(out: Path, name: str) -> tuple[Counter[tuple[str, Row]], list[tuple[str, int]]]:

@@ -217,6 +217,10 @@ class OutputConfig:
     record_input: bool = setting(
         False, "Keep what was received beside the results, so that a run over a DataFrame or over "
         "files that go away can be verified later.")  # fmt: skip
+    streams: str = setting(
+        "keep", "Of an application, files of streams that its operators read: `keep`, so that it "
+        "can be verified; `drop`: delete them once all who read them have.",
+        one_of("keep", "drop"))  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from geoflux.state.store import Store
 from geoflux.topology import Topology
 from geoflux.topology.checks import check
 from geoflux.topology.draining import Draining, Progress
+from geoflux.topology.dropping import Dropping
 from geoflux.topology.following import samplings
 from geoflux.topology.scaling import OnDecision, Scaling
 from geoflux.topology.settings import configs_of
@@ -132,6 +133,9 @@ def run_topology(
                 pace = replace(pace, paced=True)
             members.append(Member(name, stream, pace))
         application = Application(session, members)
+        dropping = None
+        if config.output.streams == "drop":
+            dropping = Dropping(topology, _readers(parts), Store(str(out)), draining.progress)
         if on_start is not None:
             on_start(application, draining)
 
@@ -139,8 +143,12 @@ def run_topology(
             draining.look(over)
             if scaling is not None:
                 scaling.step(time.time(), draining.waiting)
+            if dropping is not None:
+                dropping.look()
 
         application.run(look)
+        if dropping is not None:
+            dropping.look()
     return _summarised(parts, out, began)
 
 
@@ -205,6 +213,12 @@ def verify_topology(
     installed, or be where this is called), unless they are given by name; ``progress`` hears the
     name of the operator that is looked at."""
     topology = topology_of_run(out, operators)
+    dropped = [n for n in topology.by_name if api.config_of(Path(out) / n).output.streams == "drop"]
+    if dropped:
+        raise StateError(
+            f"{out}: the streams between operators were deleted as they were read; only a run with "
+            'output.streams = "keep" can be verified'
+        )
     found: dict[str, Any] = {}
     streams = {}
     for node in topology.nodes:

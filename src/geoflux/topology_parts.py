@@ -9,14 +9,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from geoflux import api, keyed_api
 from geoflux.config import Config
 from geoflux.engine.engine import Engine
 from geoflux.engine.keyed_engine import KeyedEngine
 from geoflux.engine.keyed_task import Emulated
-from geoflux.engine.rooted import MARKS, Sampling, rooted_schema
+from geoflux.engine.rooted import Sampling
 from geoflux.engine.setting import Setting
 from geoflux.engine.summary import summarised
 from geoflux.engine.wanted import WantedSlots
@@ -112,8 +110,7 @@ def operator_of(node: Node, inputs: api.Inputs, config: Config) -> Operator[Any]
     if not isinstance(node.work, Ingest):
         return None
     timed = config.source.time in inputs.schema.names
-    columns = pa.schema([field for field in inputs.schema if field.name not in MARKS])
-    return PassOn(columns, node.work.key or ID, timed)
+    return PassOn(inputs.schema, node.work.key or ID, timed)
 
 
 def _work_name(node: Node) -> str:
@@ -169,5 +166,4 @@ def _note_reader(
         streams.setdefault(stream.operator, []).append(stream.name)
     reads = [[name, some] for name, some in streams.items()]
     noted_about = {"started": about["started"], "lane": "fast", "streams": reads}
-    # With room for roots: whether inputs are followed may be another thing at every start.
-    api.note_run(config, store, _work_name(node), rooted_schema(about["schema"]), noted_about)
+    api.note_run(config, store, _work_name(node), about["schema"], noted_about)

@@ -26,7 +26,7 @@ from geoflux.engine.keyed_engine import KeyedEngine, KeyedSetting
 from geoflux.engine.keyed_rows import KeyedIntake
 from geoflux.engine.keyed_streams import stream_schema
 from geoflux.engine.keyed_task import Budget
-from geoflux.engine.rooted import MARKS, Followed, Sampling, rooted_schema
+from geoflux.engine.rooted import Followed, Sampling
 from geoflux.engine.source import EventSource, RawBatch
 from geoflux.engine.stream_events import Upstream, stream_events
 from geoflux.errors import OperatorError
@@ -108,7 +108,7 @@ class Ledger:
         for name in manifest["files"]:
             if name.startswith("quarantine/"):
                 for row in pq.read_table(store.path(name)).column("row").to_pylist():
-                    assert not set(json.loads(row)) & MARKS
+                    assert not any(name.startswith("@") for name in json.loads(row))
                     self.live[json.loads(row)["origin"]] -= 1
         times = np.full(len(manifest["roots"]), float(step))
         roots, ids, positions = _columns(manifest["roots"], 3)
@@ -129,7 +129,7 @@ class Ledger:
     def check(self, one_in: int, read: int) -> None:
         """Complete are exactly the followed inputs of which nothing is left."""
         ids = record_ids(SEED, 0, 0, read)
-        kept = sampled(ids, one_in)
+        kept = sampled(SEED, 0, np.arange(read), one_in)
         expected = {int(ids[n]) for n in range(read) if kept[n] and self.live[n] == 0}
         assert set(self.done) == expected
 
@@ -155,7 +155,7 @@ def built(
 ) -> list[Node]:  # fmt: skip
     stores = [Store(str(folder / f"op{n}")) for n in range(len(readers))]
     operator = Spreading()
-    columns = rooted_schema(stream_schema(operator))
+    columns = stream_schema(operator)
     nodes = []
     for number, store in enumerate(stores):
         source: Any = Inputs(24)
@@ -285,8 +285,9 @@ def test_events_of_standing_queries_are_done_with_their_epoch(tmp_path: Path) ->
     run.recover()
     manifest = run_epoch(run.engine, run.source, 1, (10, 30))
     ids = record_ids(SEED, 4, 10, 20)
-    followed = np.flatnonzero(sampled(ids, 2))
-    assert 0 < len(followed) < 20
+    followed = np.flatnonzero(sampled(SEED, 4, np.arange(10, 30), 2))
+    assert len(followed) == 10
+    assert {root[0] for root in manifest["roots"]} == set(ids[followed].tolist())
     assert [root[2] for root in manifest["roots"]] == (followed + 10).tolist()
     assert [ack[:2] for ack in manifest["acks"]] == sorted(r[:2] for r in manifest["roots"])
     assert manifest["quarantined"] == 5

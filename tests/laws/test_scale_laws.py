@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from geoflux.bench.drs_networks import random_network
 from geoflux.errors import InfeasibleError, UnstableLoop
-from geoflux.scale.acks import Trees, acknowledgements, record_ids
+from geoflux.scale.acks import Trees, acknowledgements, followed, record_ids, sampled
 from geoflux.scale.allocation import Wanted, assign, fewest_for
 from geoflux.scale.curves import curve_of
 from geoflux.scale.erlang import Erlang, blocked, delayed
@@ -326,3 +326,19 @@ def test_a_restart_decides_the_same(seed: int, noise: float) -> None:
         return [json.dumps(d.to_dict(), sort_keys=True) for d in plant.run(2400).decisions]
 
     assert ran(True) == ran(False)
+
+
+@given(
+    st.integers(0, 2**60), st.lists(st.integers(1, 9), max_size=60), st.integers(1, 20),
+    st.integers(0, 60),
+)  # fmt: skip
+def test_who_is_followed_does_not_depend_on_where_batches_end(
+    first: int, gaps: list[int], one_in: int, cut: int
+) -> None:
+    positions = first + np.cumsum(np.array(gaps, np.int64))
+    whole, _ = followed(3, 2, positions, one_in)
+    assert whole.tolist() == np.flatnonzero(sampled(3, 2, positions, one_in)).tolist()
+    cut = min(cut, len(positions))
+    a, _ = followed(3, 2, positions[:cut], one_in)
+    b, _ = followed(3, 2, positions[cut:], one_in)
+    assert [*a.tolist(), *(b + cut).tolist()] == whole.tolist()

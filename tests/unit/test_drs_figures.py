@@ -228,7 +228,9 @@ def test_processors_end_with_the_last_slots_of_all_and_change_at_every_entry(
 
 
 def test_a_part_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no part nothing: expected model, spark"):
+    with pytest.raises(
+        ConfigError, match="no part nothing: expected model, share, chain, loop, changes"
+    ):
         drs.run_benchmark(Console(quiet=True), True, tmp_path, ["nothing"])
 
 
@@ -242,9 +244,9 @@ def test_the_command_hands_on_its_parts_and_prints_what_never_happened(
         return {"chain_recommended": "5:6:1", "shortage_seconds": None}
 
     monkeypatch.setattr(drs, "run_benchmark", run)
-    ended = CliRunner().invoke(app, ["bench", "drs", "--quick", "--json", "--only", "model, spark"])
+    ended = CliRunner().invoke(app, ["bench", "drs", "--quick", "--json", "--only", "model, chain"])
     assert ended.exit_code == 0, ended.output
-    assert asked == [(True, {"parts": ["model", "spark"]})]
+    assert asked == [(True, {"parts": ["model", "chain"]})]
     assert json.loads(ended.stdout.splitlines()[-1]) == {
         "chain_recommended": "5:6:1",
         "shortage_seconds": None,

@@ -14,7 +14,7 @@ from geoflux.engine.keyed_engine import KeyedEngine, KeyedSetting
 from geoflux.engine.keyed_rows import KeyedIntake
 from geoflux.engine.keyed_streams import stream_schema
 from geoflux.engine.keyed_task import Emulated
-from geoflux.engine.rooted import Sampling, rooted_schema
+from geoflux.engine.rooted import Sampling
 from geoflux.engine.stream_events import Upstream, stream_events
 from geoflux.plan import HashPlan
 from geoflux.scale.decisions import Look
@@ -46,7 +46,7 @@ def manifest(epoch: int, **more: Any) -> dict[str, Any]:
         batches = [(10, float(some.sum())) for some in each.reshape(-1, 10)]
         slots.append(
             {"slot": slot, "processed": rows, "arrivals": rows, "carried_rows": 0,
-             "services": ServiceSums.of(batches).to_list(), "derived": {"a": [rows / 2, rows / 2]}}
+             "services": ServiceSums.of(batches).to_list(), "derived": {"a": [rows / 2, rows / 4, rows / 4]}}
         )  # fmt: skip
     work = max(s["services"][1] for s in slots)
     return {
@@ -184,7 +184,7 @@ def test_a_real_application_in_this_process(tmp_path: Path) -> None:
         for number, store in enumerate(stores)
     ]  # fmt: skip
     engines = [KeyedEngine.recovered(s, lambda: HashPlan.initial(2, 3)) for s in settings]
-    columns = rooted_schema(stream_schema(operator))
+    columns = stream_schema(operator)
     upstream = Upstream("first", stores[0], STREAMS[:1])
     inner = stream_events(str(tmp_path), tmp_path / "then/source.log", [upstream], columns)
     inputs: Any = Inputs(400)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from geoflux.errors import ConfigError
-from geoflux.scale.acks import Trees, record_ids, sampled
+from geoflux.scale.acks import Trees, followed, record_ids, sampled
 from geoflux.scale.measuring import InputWindow, OperatorSums, SlotWindow, aggregated
 from geoflux.scale.network import Edge, Network, Operator
 from geoflux.scale.observing import NotReady, measured_network
@@ -120,8 +120,19 @@ def test_ids_are_the_same_on_replay_and_never_twice() -> None:
     np.testing.assert_array_equal(ids[500:600], record_ids(7, 1, 500, 100))
     assert not set(ids.tolist()) & set(record_ids(7, 2, 0, 100_000).tolist())
     assert (ids != 0).all()
-    share = sampled(ids, 50).mean()
-    assert share == pytest.approx(1 / 50, rel=0.15)
+
+
+@pytest.mark.parametrize("one_in", [1, 2, 7, 50])
+def test_one_in_so_many_is_followed_and_each_has_its_chance(one_in: int) -> None:
+    positions = np.arange(100 * one_in)
+    kept = [sampled(seed, 1, positions, one_in) for seed in range(60)]
+    for seed, mask in enumerate(kept):
+        assert mask.reshape(-1, one_in).sum(axis=1).tolist() == [1] * 100
+        places, ids = followed(seed, 1, positions, one_in)
+        assert places.tolist() == np.flatnonzero(mask).tolist()
+        assert ids.tolist() == record_ids(seed, 1, 0, 100 * one_in)[places].tolist()
+    chance = np.mean(kept, axis=0).reshape(-1, one_in).mean(axis=0)
+    assert chance == pytest.approx(1 / one_in, rel=0.5)
 
 
 def test_trees_that_never_end_are_counted_out() -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 
-import numpy as np
 import pytest
 
 from geoflux.errors import ConfigError
-from geoflux.guard.sensor import Found, sense
 from geoflux.scale.allocation import assign, fewest_for
 from geoflux.scale.decisions import Look
 from geoflux.scale.epochs import Epochs
@@ -137,7 +135,6 @@ def test_observe_only_says_what_it_would_do_and_does_nothing() -> None:
     assert plant.changes
     assert all(d.after == dict(BEST) and not d.carried_out for d in plant.changes)
     assert plant.allocation == poor
-    assert plant.changes[0].events() == ()
 
 
 def test_too_little_for_the_target_is_told_and_all_that_helps_is_given() -> None:
@@ -165,20 +162,6 @@ def test_what_piled_up_is_worked_off() -> None:
     piled, _ = policy.decide(Look(0.0, CHAIN, at, backlog={"match": 600.0}), {})
     assert piled.after["match"] >= (3.0 + 10.0) / 1.5
     assert plain.after["match"] < (3.0 + 10.0) / 1.5
-
-
-def test_events_are_what_a_sensor_takes() -> None:
-    policy = ScalePolicy(ScaleTuning("latency", most=12, calm=1, between=0))
-    decision, _ = policy.decide(Look(0.0, CHAIN, {"extract": 8, "match": 3, "gather": 1}), {})
-    told = {(e.kind, e.operator, e.donor, e.before, e.after) for e in decision.events()}
-    assert told == {
-        ("scale_in", "extract", 0, 8, BEST["extract"]),
-        ("scale_out", "match", 1, 3, BEST["match"]),
-    }
-    assert {e.occasion for e in decision.events()} == {1}
-    # An operator is known by its place in the network, in whatever order its count is given.
-    again, _ = policy.decide(Look(0.0, CHAIN, {"gather": 1, "match": 3, "extract": 8}), {})
-    assert again.events() == decision.events()
 
 
 def test_a_decision_is_on_record_with_what_was_measured_and_predicted() -> None:
@@ -280,14 +263,3 @@ def test_what_always_waits_is_no_pile() -> None:
     _, state = policy.decide(look, {})
     expected = 7.0 - predict(network, {"a": 4}).total
     assert state["offset"] == pytest.approx(expected / 2)
-
-
-def test_guards_sensor_takes_the_events() -> None:
-    policy = ScalePolicy(ScaleTuning("latency", most=12, calm=1, between=0))
-    decision, _ = policy.decide(Look(0.0, CHAIN, {"extract": 8, "match": 3, "gather": 1}), {})
-    found = Found(("someone",), np.array([0]), np.array([4]))
-    keys = {
-        sense(found, event.donor, event.occasion, kind=event.kind, round=4).key
-        for event in decision.events()
-    }
-    assert keys == {("scale_in", 0, 1), ("scale_out", 1, 1)}

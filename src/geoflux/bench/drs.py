@@ -18,6 +18,7 @@ from geoflux.bench import drs_figures as draw
 from geoflux.bench.drs_allocations import TABLE_II
 from geoflux.bench.drs_apps import CHAIN, LOOP
 from geoflux.bench.drs_bulks import measure_bulks
+from geoflux.bench.drs_measuring import measure_share
 from geoflux.bench.drs_sizes import ModelSizes
 from geoflux.bench.figures import FOLDER
 from geoflux.bench.table import Bars, check_parts
@@ -26,13 +27,15 @@ from geoflux.scale.decisions import shown
 from geoflux.sections import EngineConfig
 from geoflux.spark.session import build_session, stop_session, warm_workers
 
-PARTS = ("model", "spark")
 _APPS = (CHAIN, LOOP)
+_ON_SPARK = ("share", "chain", "loop", "changes")
+PARTS = ("model", *_ON_SPARK)
 BARS: Bars = {
     **drs_model.BARS,
     **{f"{app.name}_recommended_is_best": (">=", 0.95) for app in _APPS},
     **{f"{app.name}_rank_correlation": (">=", 0.9) for app in _APPS},
     **{f"{app.name}_wrong_runs": ("<=", 0) for app in _APPS},
+    "measure_share": ("<=", 0.01),
     "decisions_on_constant_load": ("<=", 0),
     "rearranged_alike": (">=", 1),
     "longest_met_again": (">=", 1),
@@ -42,11 +45,11 @@ BARS: Bars = {
 }
 _FOR_ALL_SIZES = (
     "simulated_rank_correlation", "chain_recommended_is_best", "chain_rank_correlation",
-    "loop_recommended_is_best", "loop_rank_correlation", "decisions_on_constant_load",
-    "rearranged_alike", "longest_met_again", "processors_given_back",
+    "loop_recommended_is_best", "loop_rank_correlation", "loop_wrong_runs", "measure_share",
+    "decisions_on_constant_load", "rearranged_alike", "longest_met_again", "processors_given_back",
 )  # fmt: skip
 QUICK_BARS: Bars = {name: bar for name, bar in BARS.items() if name not in _FOR_ALL_SIZES}
-"""Short runs are too noisy to tell neighbours apart."""
+"""Short runs are too noisy to tell neighbours apart, and of the chain alone."""
 
 
 def run_benchmark(
@@ -57,10 +60,10 @@ def run_benchmark(
     result: dict[str, Any] = {"quick": quick}
     if "model" in parts:
         result |= run_model(console, drs_model.QUICK if quick else drs_model.FULL, figures)
-    if "spark" in parts:
+    on_spark = [part for part in _ON_SPARK if part in parts and not (quick and part == "loop")]
+    if on_spark:
         with tempfile.TemporaryDirectory() as folder:
-            sizes = drs_spark.QUICK if quick else drs_spark.FULL
-            result |= run_on_spark(console, sizes, Path(folder), figures, quick)
+            result |= run_on_spark(console, Path(folder), figures, quick, on_spark)
     return result
 
 
@@ -79,21 +82,26 @@ def run_model(console: Console, sizes: ModelSizes, figures: Path) -> dict[str, A
 
 
 def run_on_spark(
-    console: Console, sizes: drs_spark.SparkSizes, folder: Path, figures: Path, quick: bool
-) -> dict[str, Any]:  # fmt: skip
-    """The part on Spark, in a session of its own: figures 6 to 9."""
+    console: Console, folder: Path, figures: Path, quick: bool, parts: Sequence[str]
+) -> dict[str, Any]:
+    """The parts on Spark, in a session of their own: figures 6 to 9."""
+    sizes = drs_spark.QUICK if quick else drs_spark.FULL
     # Slots sleep: there are threads for all of them, and for those who read and route.
     config = EngineConfig(master=f"local[{sizes.processors + 4}]", memory="2g")
     session = build_session(config, {"spark.scheduler.mode": "FAIR"})
     result: dict[str, Any] = {}
     runs: dict[str, list[draw.Allocated]] = {}
-    best: dict[str, dict[str, int]] = {}
     try:
         warm_workers(session)
+        if "share" in parts:
+            result |= measure_share(session, folder, sizes.measured_rows)
         warm = drs_spark.SparkBench(console, session, folder / "warm", drs_spark.QUICK, CHAIN)
         warm.measured(drs_spark.evenly(CHAIN, sizes.processors))  # workers load, kernels compile
-        for app in _APPS:
-            bench = drs_spark.SparkBench(console, session, folder, sizes, app)
+        benches = {
+            app.name: drs_spark.SparkBench(console, session, folder, sizes, app) for app in _APPS
+        }
+        for app in (app for app in _APPS if app.name in parts):
+            bench = benches[app.name]
             found, pairs = drs_spark.measure_app(bench)
             result |= {f"{app.name}_{name}": value for name, value in found.items()}
             runs[app.name] = [
@@ -101,14 +109,14 @@ def run_on_spark(
                 for run, predicted in pairs
             ]
             draw.allocations(figures, app.name, runs[app.name], found["recommended"])
-            counts = map(int, found["recommended"].split(":"))
-            best[app.name] = dict(zip([part.name for part in app.parts], counts, strict=True))
-        changing = drs_changes.QUICK if quick else drs_changes.FULL
-        starts = [best[CHAIN.name], *drs_changes.poor(best[CHAIN.name])]
-        result |= drs_changes.measure_changes(
-            console, session, folder, figures, CHAIN, starts, changing
-        )
+        if "changes" in parts:
+            changing = drs_changes.QUICK if quick else drs_changes.FULL
+            best = benches[CHAIN.name].recommended
+            result |= drs_changes.measure_changes(
+                console, session, folder, figures, CHAIN, best, changing
+            )
     finally:
         stop_session(session)
-    draw.predicted(figures, runs)
+    if runs:
+        draw.predicted(figures, runs)
     return result

@@ -3,7 +3,6 @@ that rises and falls. A load that stays, begun with the best allocation, must le
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,26 +26,32 @@ class ChangeSizes:
     """How long the runs are."""
 
     processors: int = 14
-    rearranged: float = 100.0
+    rearranged: float = 120.0
     apart: str = "30s"
     """Before the first change, and between two."""
     rates: tuple[tuple[float, float], ...] = ((50.0, 15.0), (80.0, 40.0), (80.0, 12.0))
     longest: float = 8.0
     shortest: float = 2.5
+    share: float = 1.0
+    """Of the application's inputs a second, where the load stays."""
+    poor: int = 2
+    """Allocations to begin with that are not the best."""
 
 
 FULL = ChangeSizes()
-QUICK = ChangeSizes(9, 12.0, "4s", ((8.0, 10.0), (10.0, 20.0), (8.0, 5.0)))
+QUICK = ChangeSizes(12, 5.0, "2s", ((3.0, 5.0), (3.0, 15.0), (3.0, 5.0)), share=0.25, poor=0)
 
 
 def measure_changes(
     console: Console, session: SparkSession, folder: Path, figures: Path, app: App,
-    starts: Sequence[Allocation], sizes: ChangeSizes = FULL,
+    best: Allocation, sizes: ChangeSizes = FULL,
 ) -> dict[str, Any]:  # fmt: skip
-    """Figures by name; the first of ``starts`` is the best allocation, the others are poor."""
+    """Figures by name. The first run begins with the best allocation, others with poor ones."""
+    starts = [best, *poor(best)[: sizes.poor]]
+    load = [(sizes.rearranged, app.rate * sizes.share)]
     runs = [
         timeline(
-            app, session, folder, f"start-{place}", start, [(sizes.rearranged, app.rate)],
+            app, session, folder, f"start-{place}", start, load,
             mode="on", goal="latency", processors=sum(start.values()), apart=sizes.apart,
             **_PATIENT,
         )
@@ -66,12 +71,12 @@ def measure_changes(
     ends = np.cumsum([seconds for seconds, _ in sizes.rates]).tolist()
     target = (sizes.shortest, sizes.longest)
     draw.stepped(figures, stepping(seen, sizes.rates, target))
-    best = [run.changes[-1].after if run.changes else start
-            for start, run in zip(starts, runs, strict=True)]  # fmt: skip
+    ends_at = [run.changes[-1].after if run.changes else start
+               for start, run in zip(starts, runs, strict=True)]  # fmt: skip
     return {
         "decisions_on_constant_load": len(runs[0].changes),
-        "rearranged_alike": float(len({shown(a) for a in best}) == 1),
-        "rearranged_to": [shown(a) for a in best],
+        "rearranged_alike": float(len({shown(a) for a in ends_at}) == 1),
+        "rearranged_to": [shown(a) for a in ends_at],
         "rearranged_lost_or_doubled": sum(
             abs(r.inputs - len(r.took)) + (not r.clean) for r in runs
         ),
@@ -84,13 +89,13 @@ def poor(best: Allocation) -> list[dict[str, int]]:
     most, the other where it has second most.
 
     >>> poor({"a": 4, "b": 6, "c": 2})
-    [{'a': 5, 'b': 4, 'c': 3}, {'a': 3, 'b': 7, 'c': 2}]
+    [{'a': 5, 'b': 4, 'c': 3}, {'a': 3, 'b': 6, 'c': 3}]
     """
     first, second, *rest = sorted(best, key=lambda name: -best[name])
     last = rest[-1] if rest else second
     one = {**best, first: best[first] - 2, second: best[second] + 1}
     one[last] += 1
-    return [one, {**best, second: best[second] - 1, first: best[first] + 1}]
+    return [one, {**best, second: best[second] - 1, last: best[last] + 1}]
 
 
 def half_busy(app: App, rate: float) -> dict[str, int]:

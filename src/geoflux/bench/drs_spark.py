@@ -6,8 +6,10 @@ them for other allocations is held against runs with these. The same inputs and 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,8 @@ from geoflux.topology.settings import configs_of
 from geoflux.topology_api import run_topology, verify_topology
 
 _SEED = 11
+_SPREAD = 8
+"""Allocations whose order is asked for."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +43,16 @@ class SparkSizes:
     warm: float = 15.0
     """Seconds of each that are not counted."""
     processors: int = 12
-    most: int = 8
+    most: int = 32
     """Allocations that are run at most."""
+    share: float = 1.0
+    """Of an application's inputs a second."""
+    measured_rows: int = 3_200_000
+    """Of the application that measuring is measured with."""
 
 
 FULL = SparkSizes()
-QUICK = SparkSizes(seconds=8.0, warm=2.0, processors=9, most=2)
+QUICK = SparkSizes(5.0, 1.0, most=2, share=0.25, measured_rows=800_000)
 
 
 @dataclass
@@ -73,7 +81,8 @@ class SparkBench:
         """One run."""
         inputs, out = self.folder / f"{self.app.name}-in", self.folder / f"{self.app.name}-out"
         if not inputs.exists():
-            write_inputs(inputs, [(self.sizes.seconds, self.app.rate)], _SEED)
+            rate = self.app.rate * self.sizes.share
+            write_inputs(inputs, [(self.sizes.seconds, rate)], _SEED)
         out = out / shown(allocation).replace(":", "-")
         config, topology = config_of(self.app, inputs), self.app.topology(allocation)
         heard: dict[str, list[Manifest]] = {name: [] for name in allocation}
@@ -88,6 +97,16 @@ class SparkBench:
             f"[dim]{self.app.name} {shown(allocation)}: {look.sojourn:.2f} s an input"
         )
         return Measured(allocation, look.sojourn, look.error, look.network, clean, heard)
+
+    @cached_property
+    def base(self) -> Measured:
+        """The run that the model's numbers come from."""
+        return self.measured(evenly(self.app, self.sizes.processors))
+
+    @property
+    def recommended(self) -> dict[str, int]:
+        """The best allocation, by these numbers."""
+        return dict(assign(self.base.network, self.sizes.processors).counts)
 
     def _look(self, topology: Any, config: Any, heard: Mapping[str, list[Manifest]]) -> Look:
         """What is seen between the warm-up and the last input."""
@@ -120,30 +139,45 @@ def neighbours(best: Allocation) -> list[dict[str, int]]:
     ]
 
 
+def spread(network: Network, processors: int) -> list[dict[str, int]]:
+    """Allocations of so many processors from the best to one that takes four times as long, each
+    about a quarter longer than the one before, by the model."""
+    names = [operator.name for operator in network.operators]
+    cuts = itertools.combinations(range(1, processors), len(names) - 1)
+    counts = [np.diff([0, *some, processors]).tolist() for some in cuts]
+    ways = [dict(zip(names, some, strict=True)) for some in counts]
+    known = sorted((predict(network, way).total, shown(way), way) for way in ways)
+    best, chosen = known[0][0], list[dict[str, int]]()
+    for wanted in best * 4.0 ** (np.arange(_SPREAD) / (_SPREAD - 1)):
+        _, _, way = min(known, key=lambda one: abs(np.log(one[0] / wanted)))
+        if way not in chosen:
+            chosen.append(way)
+    return chosen
+
+
 def measure_app(bench: SparkBench) -> tuple[dict[str, Any], list[tuple[Measured, float]]]:
-    """Figures of one application, and all runs with what was predicted for them."""
-    sizes, app = bench.sizes, bench.app
-    spare = evenly(app, sizes.processors)
-    base = bench.measured(spare)
-    best = dict(assign(base.network, sizes.processors).counts)
-    told = {shown(a): a for a in (best, *neighbours(best), spare)}
-    ranked = sorted(told.values(), key=lambda a: predict(base.network, a).total)
-    stable = [a for a in ranked if np.isfinite(predict(base.network, a).total)]
-    runs = {shown(spare): base}
-    for allocation in stable[: sizes.most]:
-        if shown(allocation) not in runs:
-            runs[shown(allocation)] = bench.measured(allocation)
-    pairs = [(run, predict(base.network, run.allocation).total) for run in runs.values()]
-    near = {shown(a) for a in (best, *neighbours(best))}
-    fastest = min(run.sojourn for run, _ in pairs if shown(run.allocation) in near)
-    recommended = runs[shown(best)].sojourn
+    """Figures of one application, and all runs with what was predicted for them. Ranks are those of
+    allocations that lie apart; among neighbours only the best is asked for."""
+    network, best = bench.base.network, bench.recommended
+    near, apart = [best, *neighbours(best)], spread(network, bench.sizes.processors)
+    runs: dict[str, tuple[Measured, float]] = {}
+    for allocation in [*near, *apart][: bench.sizes.most]:
+        total = predict(network, allocation).total
+        if shown(allocation) not in runs and np.isfinite(total):
+            is_base = allocation == bench.base.allocation
+            runs[shown(allocation)] = bench.base if is_base else bench.measured(allocation), total
+    close = [runs[shown(a)] for a in near if shown(a) in runs]
+    ranked = [runs[shown(a)] for a in apart if shown(a) in runs]
+    times = [run.sojourn for run, _ in ranked]
     figures = {
         "recommended": shown(best),
-        "recommended_is_best": fastest / recommended,
-        "rank_correlation": rank_correlation([p for _, p in pairs], [r.sojourn for r, _ in pairs]),
-        "predicted_within": float(np.median([abs(p / r.sojourn - 1) for r, p in pairs])),
-        "span": max(r.sojourn for r, _ in pairs) / min(r.sojourn for r, _ in pairs),
-        "allocations": len(pairs),
-        "wrong_runs": sum(not run.clean for run, _ in pairs),
+        "recommended_is_best": min(r.sojourn for r, _ in close) / runs[shown(best)][0].sojourn,
+        "rank_correlation": (
+            rank_correlation([p for _, p in ranked], times) if len(ranked) > 2 else None
+        ),
+        "predicted_within": float(np.median([abs(p / r.sojourn - 1) for r, p in runs.values()])),
+        "span": max(times) / min(times),
+        "allocations": len(ranked),
+        "wrong_runs": sum(not run.clean for run, _ in runs.values()),
     }
-    return figures, pairs
+    return figures, list(runs.values())

@@ -82,7 +82,7 @@ class ControlFiles:
         for entry, low, high in self._log.pieces(_position(after), _position(upto)):
             path = resolved(self._finder.root, entry)
             if entry.kind == "parquet":
-                for _, table in read_rows(path, low, high):
+                for _, table, _ in read_rows(path, low, high):
                     yield table
                 continue
             span = Span(path, entry.begin, entry.begin + entry.units)

@@ -154,9 +154,9 @@ class FileEvents:
             schema = pa.schema([f for f in schema if f.name in columns])
         path = resolved(self._finder.root, entry)
         if entry.kind == "parquet":
-            for rows, table in read_rows(path, piece.start, piece.stop, schema):
+            for rows, table, marks in read_rows(path, piece.start, piece.stop, schema):
                 positions = np.arange(rows.start, rows.stop, dtype=np.int64) + entry.first
-                yield RawBatch(table, positions)
+                yield RawBatch(table, positions, marks=marks)
             return
         span = _span(path, entry)
         for block in line_blocks(span, piece.start, piece.stop, self.max_record_bytes):

@@ -261,6 +261,9 @@ class KeyedEngine(Epochs):
             "slices": sorted(piece for r in routes for piece in r.slices),
             "slots": [_summary(s) for s in slots],
             "route_seconds": sum(r.seconds for r in routes),
+            "follow_seconds": (
+                sum(r.follow_seconds for r in routes) + sum(s.follow_seconds for s in slots)
+            ),
         }
 
     def _segments(self) -> frozenset[str]:

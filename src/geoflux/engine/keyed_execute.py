@@ -24,12 +24,13 @@ from geoflux.engine.keyed_rows import read_carried, together, write_rows
 from geoflux.engine.keyed_states import dropped, forget_others, put_back, saved, taken
 from geoflux.engine.keyed_streams import split
 from geoflux.engine.keyed_task import KeyedReport, KeyedTask
-from geoflux.engine.rooted import Marks, Placed, as_text, placed
+from geoflux.engine.marks import Marks, Placed, placed
+from geoflux.engine.rooted import Watch, as_text
 from geoflux.engine.route import Parcel, received
 from geoflux.engine.staging import staged_name
 from geoflux.engine.task import RouteReport
 from geoflux.errors import OperatorError
-from geoflux.operators.keyed import Divisible
+from geoflux.operators.keyed import ROW, Divisible
 from geoflux.plan import PrefixPartition, PrefixPlan
 from geoflux.scale.services import ServiceSums
 from geoflux.state.refs import Ref
@@ -56,9 +57,11 @@ class _Slot:
         mine = [p.id for p in task.plan.partitions if p.slot == slot]
         self._sizes = {p: task.sizes.get(p, 0) for p in mine}
         self._waiting = self._inputs(mine, blobs)
-        self._tracer = Tracer(task.operator, task.sampling)
-        if task.sampling is not None:
-            self._tracer.followed = self._followed()
+        self._own = [ROW] if ROW in task.operator.output.names else []
+        self._watch = Watch()
+        with self._watch:
+            followed = Placed() if task.sampling is None else self._followed()
+            self._tracer = Tracer(task.operator, task.sampling, followed)
         self._bytes_in = sum(map(len, blobs))
         self._per_row = {p: -(-t.nbytes // max(len(t), 1)) for p, t in self._waiting.items()}
         self._left = sum(len(rows) * self._per_row[p] for p, rows in self._waiting.items())
@@ -130,7 +133,7 @@ class _Slot:
         while done < len(rows) and (done == 0 or not self._is_over()):
             some, began = rows.slice(done, chunk), time.perf_counter()
             state, results = self._taken_in(partition, state, some)
-            results = self._tracer.took(len(some), results)
+            self._tracer.took(len(some), len(results))
             if len(results):
                 self._results.append(results)
             done += len(some)
@@ -208,6 +211,9 @@ class _Slot:
         waiting = {p: count * self._per_row[p] for p, count in rows.items()}
         streams = self._written()
         files = tuple(name for written in streams.values() for name, _ in written)
+        with self._watch:
+            counts = {stream: files[0][1] for stream, files in streams.items()}
+            derived, acks = self._tracer.derived(counts), as_text(self._tracer.acks())
         return KeyedReport(
             self._slot, sum(processed.values()), sum(len(r) for r in self._results),
             time.perf_counter() - self._started, self._load_seconds, self._bytes_in, files,
@@ -218,8 +224,7 @@ class _Slot:
             sum(rows.values()), self._buffer.bytes, sum(self._sizes[p] for p in self._spilled),
             sum(count for p, count in rows.items() if p in self._spilled), bool(carried),
             self._arrived, ServiceSums.of(self._timed, self._squares).to_list(),
-            self._tracer.derived({stream: files[0][1] for stream, files in streams.items()}),
-            as_text(self._tracer.acks()), self._parts(),
+            derived, acks, self._watch.seconds, self._parts(),
         )  # fmt: skip
 
     def _parts(self) -> dict[str, list[list[Any]]]:
@@ -239,7 +244,10 @@ class _Slot:
         if not self._results:
             return {}
         task, streams = self._task, {}
-        parts = split(task.operator.streams, pa.concat_tables(self._results))
+        results = pa.concat_tables(self._results)
+        parents = results.column(ROW) if self._own else None
+        parts, numbers = split(task.operator.streams, results.drop_columns(self._own))
+        self._tracer.gave(parents, numbers)
         for stream, table in parts.items():
             name = staged_name("results", task.epoch, self._slot)
             if len(task.operator.streams) > 1:
@@ -247,7 +255,8 @@ class _Slot:
             epochs = pa.array(np.full(len(table), task.epoch))
             with task.store.output(name) as file:
                 table = table.append_column("epoch", epochs)
-                marks = self._tracer.marks_of(stream)
+                with self._watch:
+                    marks = self._tracer.marks_of(stream)
                 with pq.ParquetWriter(file, table.schema, compression=task.compression) as writer:
                     writer.write_table(table)
                     if len(marks):

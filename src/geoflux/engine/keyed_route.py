@@ -11,7 +11,8 @@ import pyarrow as pa
 from geoflux.engine.addressing import Addresses
 from geoflux.engine.blobs import pack_rows
 from geoflux.engine.keyed_task import KeyedTask
-from geoflux.engine.rooted import MARKED, Followed, Marks, as_text, without_marks
+from geoflux.engine.marks import MARKED, Marks
+from geoflux.engine.rooted import Followed, Watch, as_text
 from geoflux.engine.route import REPORT, Parcel, record_rows
 from geoflux.engine.source import RawBatch, Rejected, Slice
 from geoflux.engine.staging import stage_rejected
@@ -27,17 +28,17 @@ def route(
     rejected: list[Rejected] = []
     slices: list[tuple[int, int, int]] = []
     recorded: list[str] = []
-    received, followed, marks = 0, Followed(), Marks()
+    received, followed, marks, watch = 0, Followed(), Marks(), Watch()
     for piece, batches in pieces:
         if piece is not None:
             slices.append((piece.stream, piece.start, piece.stop))
         for batch in batches:
+            rows, positions, bad = task.intake.accept(batch)
             if task.sampling is not None:
                 lane_epoch = task.epoch if piece is None else None
-                marks = followed.marks(task.sampling, batch, lane_epoch)
-                batch = without_marks(batch)
-            rows, positions, bad = task.intake.accept(batch)
-            marks = followed.accepted(marks, batch, positions)
+                with watch:
+                    marks = followed.marks(task.sampling, batch, lane_epoch)
+                    marks = followed.accepted(marks, batch, positions)
             received += len(rows) + len(bad)
             rejected += bad
             if task.record_input:
@@ -45,10 +46,12 @@ def route(
             if len(rows):
                 order, stretches = addresses.sorted(task.located(rows))
                 ordered = rows.take(pa.array(order)).combine_chunks().to_batches()[0]
-                marks = marks.ordered(order)
+                with watch:
+                    marks = marks.ordered(order)
                 for slot, first, last, runs in stretches:
-                    some = marks.between(first, last)
-                    more = {MARKED: some.to_bytes()} if len(some) else None
+                    with watch:
+                        some = marks.between(first, last)
+                        more = {MARKED: some.to_bytes()} if len(some) else None
                     blob = pack_rows(ordered.slice(first, last - first), runs, more)
                     yield Parcel(slot, int(positions[0]), blob)
     files: tuple[str, ...] = ()
@@ -57,6 +60,6 @@ def route(
     report = RouteReport(
         received, len(rejected), dict(Counter(bad.code for bad in rejected)), 0, None,
         tuple(slices), files, tuple(recorded), time.perf_counter() - started,
-        as_text(followed.roots), as_text(followed.acks),
+        as_text(followed.roots), as_text(followed.acks), watch.seconds,
     )  # fmt: skip
     yield Parcel(worker % task.plan.slots, REPORT, report.to_bytes())

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from geoflux.engine.intake import POSITION_ID, converted, explained, micros_of, whole_array
-from geoflux.engine.rooted import Marks, Placed
+from geoflux.engine.marks import Marks, Placed
 from geoflux.engine.source import RawBatch, Rejected
 from geoflux.operators.keyed import ID, TIME, Divisible, Operator
 from geoflux.state.refs import Ref

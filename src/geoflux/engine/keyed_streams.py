@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -19,25 +21,31 @@ from geoflux.state.epoch_log import EpochLog
 from geoflux.state.store import Store
 
 
-def split(streams: Sequence[str], table: pa.Table) -> dict[str, pa.Table]:
-    """The rows of each stream that has any, without the column that told them apart.
+def split(
+    streams: Sequence[str], table: pa.Table
+) -> tuple[dict[str, pa.Table], npt.NDArray[np.int64] | None]:
+    """The rows of each stream that has any, without the column that told them apart; and where
+    there are several, the number of every row's.
 
     >>> rows = pa.table({"n": [1, 2, 3], "@stream": ["odd", "even", "odd"]})
-    >>> {name: part.column("n").to_pylist() for name, part in split(("odd", "even"), rows).items()}
-    {'odd': [1, 3], 'even': [2]}
+    >>> parts, numbers = split(("odd", "even"), rows)
+    >>> {name: part.column("n").to_pylist() for name, part in parts.items()}, numbers.tolist()
+    ({'odd': [1, 3], 'even': [2]}, [0, 1, 0])
     """
     if len(streams) == 1:
-        return {streams[0]: table} if len(table) else {}
+        return ({streams[0]: table} if len(table) else {}), None
     column, rows = table.column(STREAM), table.drop_columns([STREAM])
-    parts = {name: rows.filter(pc.equal(column, name)) for name in streams}
-    if sum(map(len, parts.values())) != len(table):
+    found = pc.index_in(column, pa.array(streams))
+    if found.null_count:
         strange = pc.unique(column).to_pylist()
         named = sorted(repr(name) for name in strange if name not in streams)
         raise OperatorError(
             f"results name the stream {', '.join(named)} in {STREAM}; "
             f"expected {' or '.join(streams)}, as streams says"
         )
-    return {name: part for name, part in parts.items() if len(part)}
+    numbers = found.to_numpy()
+    places = {name: np.flatnonzero(numbers == place) for place, name in enumerate(streams)}
+    return {name: rows.take(some) for name, some in places.items() if len(some)}, numbers
 
 
 def stream_schema(operator: Operator[Any]) -> pa.Schema:

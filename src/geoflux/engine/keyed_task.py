@@ -102,7 +102,7 @@ class KeyedTask:
     @property
     def read_columns(self) -> frozenset[str]:
         """What to read of the events."""
-        return self.intake.needed | (self.sampling.columns if self.sampling else frozenset())
+        return self.intake.needed
 
     def located(self, rows: pa.Table) -> IntArray:
         """The place of each row's partition in the plan."""
@@ -146,11 +146,13 @@ class KeyedReport:
     """Rows that came in this epoch; the others had been handed back."""
     services: list[float] = field(default_factory=list)
     """What its services took: ``scale.services.ServiceSums``."""
-    derived: Mapping[str, list[float]] = field(default_factory=dict)
+    derived: Mapping[str, list[int]] = field(default_factory=dict)
     """By stream the number of results; where rows are followed and results say where they come
-    from, also the sum over rows of their squared numbers."""
+    from, also how many come from followed rows, and the sum over these of squared numbers."""
     acks: str = ""
     """Followed rows that it processed: roots and acknowledgements (``rooted.as_text``)."""
+    follow_seconds: float = 0.0
+    """Of its busy seconds those that following took."""
     parts: Mapping[str, list[list[Any]]] = field(default_factory=dict)
     """By partition (as text) its parts: ``balance.parts.Part``."""
 

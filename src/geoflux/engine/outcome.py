@@ -80,6 +80,7 @@ class Outcome:
             "slices": sorted(piece for r in routes for piece in r.slices),
             "slots": [_summary(s) for s in slots],
             "route_seconds": sum(r.seconds for r in routes),
+            "follow_seconds": sum(r.follow_seconds for r in routes),
         }
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from geoflux.engine.rooted import with_marks
+from geoflux.engine.marks import Marks
 from geoflux.engine.row_types import RAW, cast_or_null
 from geoflux.errors import SourceError
 
@@ -35,8 +35,8 @@ def footer(path: Path) -> Any:
 
 def read_rows(
     path: Path, start: int, stop: int, schema: pa.Schema | None = None
-) -> Iterator[tuple[range, pa.Table]]:
-    """The rows ``[start, stop)`` in batches, each with the numbers of its rows.
+) -> Iterator[tuple[range, pa.Table, Marks]]:
+    """The rows ``[start, stop)`` in batches, each with the numbers of its rows, and their marks.
 
     With a ``schema`` exactly its columns: null where the file has none of that name. Without one
     the columns as the file has them.
@@ -48,12 +48,13 @@ def read_rows(
                     f"{path} has {file.metadata.num_rows} rows, it had at least {stop} when it was "
                     "logged; restore it and run again"
                 )
+            marks = Marks.from_metadata(file.metadata.metadata)
             for first, batch in _batches(file, start, stop, schema):
                 table = pa.Table.from_batches([batch])
                 rows = range(first, first + batch.num_rows)
                 if schema is not None:
-                    table = with_marks(_typed(table, schema), first, file.metadata.metadata)
-                yield rows, table
+                    table = _typed(table, schema)
+                yield rows, table, marks.between(rows.start, rows.stop)
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, SourceError):
             raise

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from geoflux.engine.blobs import pack
-from geoflux.engine.rooted import Followed, as_text
+from geoflux.engine.rooted import Followed, Watch, as_text
 from geoflux.engine.source import RawBatch, Rejected, Slice
 from geoflux.engine.staging import stage_rejected, stage_table
 from geoflux.engine.task import EpochTask, RouteReport
@@ -75,6 +75,7 @@ class _Router:
         self._rejected: list[Rejected] = []
         self._received_files: list[str] = []
         self._followed = Followed()
+        self._watch = Watch()
         self.lane_epoch: int | None = None
         self.slices: list[tuple[int, int, int]] = []
 
@@ -87,8 +88,9 @@ class _Router:
         if task.record_input:
             self._received_files.append(record_rows(task.store, task.epoch, batch.table))
         if task.sampling is not None:  # what comes in is done with when the epoch is
-            marks = self._followed.marks(task.sampling, batch, self.lane_epoch)
-            self._followed.acks.append(marks.pairs())
+            with self._watch:
+                marks = self._followed.marks(task.sampling, batch, self.lane_epoch)
+                self._followed.acks.append(marks.pairs())
         if len(events) == 0:
             return
         self._note_times(events)
@@ -129,6 +131,7 @@ class _Router:
             self._received, len(self._rejected), dict(self._reasons), self._late,
             self._times, tuple(self.slices), files, tuple(self._received_files), seconds,
             as_text(self._followed.roots), as_text(self._followed.acks),
+            self._watch.seconds,
         )  # fmt: skip
 
 

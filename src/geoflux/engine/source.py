@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from geoflux.engine.marks import Marks
+
 
 @dataclass(frozen=True)
 class Slice:
@@ -40,7 +42,10 @@ class RawBatch:
 
     table: pa.Table
     positions: npt.NDArray[np.int64]
+    """Ascending."""
     rejected: Sequence[Rejected] = field(default=())
+    marks: Marks = field(default_factory=Marks)
+    """Of a stream: its rows that derive from followed inputs, with the ids of their records."""
 
 
 class EventSource(Protocol):

@@ -6,6 +6,7 @@ committed. A crash between manifest and renaming is mended by renaming again.
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterable
 
@@ -17,6 +18,7 @@ from geoflux.engine.source import Rejected
 from geoflux.state.store import Store
 
 FOLDER = "staging"
+_EPOCH = re.compile(r"[/-]e(\d{8,})-")
 
 QUARANTINE_SCHEMA = pa.schema(
     [
@@ -33,6 +35,17 @@ def staged_name(kind: str, epoch: int, slot: int | None = None) -> str:
     """A new name for a file that will be published to the folder ``kind``."""
     part = "" if slot is None else f"-s{slot:04d}"
     return f"{FOLDER}/{kind}-e{epoch:08d}{part}-{uuid.uuid4().hex[:12]}.parquet"
+
+
+def epoch_of(name: str) -> int:
+    """The epoch of a staged or published file.
+
+    >>> epoch_of(published_name(staged_name("matches", 12, 3)))
+    12
+    """
+    found = _EPOCH.search(name)
+    assert found is not None, name
+    return int(found[1])
 
 
 def stage_table(store: Store, kind: str, epoch: int, table: pa.Table) -> str:

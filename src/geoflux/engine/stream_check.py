@@ -34,14 +34,15 @@ class StreamCheck:
 
 def check_streams_of(events: StreamEvents, store: Store) -> StreamCheck:
     """Compare upstream manifests, the reader's log, and the slices that its epochs took in."""
-    entries = list(events.entries())
+    entries = [(entry.path, entry.units) for entry in events.entries()]
     logged = Counter(path for path, _ in entries)
     committed: dict[str, int] = {}
     passed_over = waiting = 0
     for upstream in events.upstreams:
         unseen = 0
         for manifest in EpochLog(upstream.store).manifests():
-            files = {f"{upstream.folder}/{name}": rows for name, rows in upstream.files(manifest)}
+            named = upstream.with_rows(upstream.files(manifest))
+            files = {f"{upstream.folder}/{name}": rows for name, rows in named}
             committed |= files
             missing = sum(rows for path, rows in files.items() if path not in logged)
             if any(path in logged for path in files):  # epochs are logged in their order, and whole

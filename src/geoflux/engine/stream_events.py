@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from geoflux.engine.epochs import Manifest
 from geoflux.engine.file_log import FileLog, Found
 from geoflux.engine.files import FileEvents
+from geoflux.engine.log_content import Entry
 from geoflux.engine.row_types import schema_to_text
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.store import Store
@@ -39,25 +40,29 @@ class Upstream:
     store: Store
     streams: tuple[str, ...]
 
-    def files(self, manifest: Manifest) -> list[tuple[str, int]]:
-        """The files of an epoch that are read, each with its rows."""
+    def files(self, manifest: Manifest) -> list[tuple[str, int | None]]:
+        """The files of an epoch that are read, each with its rows, where the manifest has them."""
         if "streams" in manifest:
             return [(f, rows) for s in self.streams for f, rows in manifest["streams"].get(s, ())]
         kinds = tuple(f"{stream}/" for stream in self.streams)  # standing queries name their files
-        names = [name for name in manifest["files"] if name.startswith(kinds)]
-        return [(name, self._rows(name)) for name in names]
+        return [(name, None) for name in manifest["files"] if name.startswith(kinds)]
 
-    def _rows(self, name: str) -> int:
-        return int(pq.read_metadata(self.store.path(name)).num_rows)
+    def with_rows(self, names: Sequence[tuple[str, int | None]]) -> Iterator[tuple[str, int]]:
+        """The same, with rows as the files themselves tell where nobody else does."""
+        for name, rows in names:
+            if rows is None:
+                rows = int(pq.read_metadata(self.store.path(name)).num_rows)
+            yield name, rows
 
     def found(self, manifest: Manifest) -> list[Found] | None:
-        """The files of an epoch, once all are at their place: publishing follows the manifest."""
-        if not all(self.store.exists(name) for name in manifest["files"]):
+        """The files of an epoch that are read, once all are at their place: publishing follows the
+        manifest. Those of other streams may have gone already."""
+        names, since = self.files(manifest), manifest["committed"]
+        if not all(self.store.exists(name) for name, _ in names):
             return None
-        since = manifest["committed"]
         return [
             Found(f"{self.folder}/{name}", "parquet", 0, rows, self.store.size(name), since)
-            for name, rows in self.files(manifest)
+            for name, rows in self.with_rows(names)
             if rows
         ]
 
@@ -136,9 +141,9 @@ class StreamEvents(FileEvents):
         """The position after the last row that has one."""
         return self._log.end()
 
-    def entries(self) -> Iterator[tuple[str, int]]:
-        """All files that have positions, in their order, each with its rows."""
-        return ((entry.path, entry.units) for entry in self._log.entries())
+    def entries(self, start: int = 0) -> Iterator[Entry]:
+        """The files that have positions, in their order, from that number on."""
+        return self._log.entries(start)
 
     def end(self) -> None:
         """From now on the streams are known to be over."""

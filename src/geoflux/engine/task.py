@@ -66,8 +66,7 @@ class EpochTask:
     @property
     def read_columns(self) -> frozenset[str]:
         """What to read of the events."""
-        marks = self.sampling.columns if self.sampling else frozenset()
-        return self.columns.needed | self.wanted | marks
+        return self.columns.needed | self.wanted
 
     @property
     def needs_id(self) -> bool:
@@ -104,6 +103,8 @@ class RouteReport:
     """Inputs that are followed: root, id of its first record, position (``rooted.as_text``)."""
     acks: str = ""
     """Followed rows that are done with: root and acknowledgement."""
+    follow_seconds: float = 0.0
+    """Of its seconds those that following took."""
 
     def to_bytes(self) -> bytes:
         """For the trip through the exchange."""

@@ -15,9 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -33,33 +31,38 @@ def record_ids(seed: int, stream: int, first: int, count: int) -> Ids:
     >>> record_ids(7, 0, 2, 1)[0] == record_ids(7, 0, 0, 3)[2]
     np.True_
     """
-    counted = np.arange(first, first + count, dtype=np.uint64)
-    return _never_zero(_mixed(_start(seed, stream) + (counted + np.uint64(1)) * _GOLDEN))
+    return _ids_at(seed, stream, np.arange(first, first + count))
 
 
-def sampled(ids: Ids, one_in: int) -> npt.NDArray[np.bool_]:
-    """Which inputs are followed: one in so many, the same ones on every replay."""
-    return _mixed(ids) % np.uint64(one_in) == 0
+def sampled(
+    seed: int, stream: int, positions: npt.NDArray[np.int64], one_in: int
+) -> npt.NDArray[np.bool_]:
+    """Which inputs at some positions are followed: in every ``one_in`` positions one, by chance,
+    the same ones on every replay."""
+    blocks = positions // one_in
+    return positions - blocks * one_in == _offsets(seed, stream, blocks, one_in)
 
 
 def followed(
     seed: int, stream: int, positions: npt.NDArray[np.int64], one_in: int
 ) -> tuple[npt.NDArray[np.int64], Ids]:
-    """Which inputs at some positions are followed, and their ids: what :func:`record_ids` and
-    :func:`sampled` say of them, without an array in between.
+    """The places of followed inputs among positions that ascend, and their ids: what
+    :func:`sampled` and :func:`record_ids` say of them. Where no position is left out, an input that
+    is not followed costs nothing.
 
     >>> places, ids = followed(7, 0, np.arange(10, 20), 4)
     >>> (record_ids(7, 0, 10, 10)[places] == ids).all()
     np.True_
     """
-    # x is a multiple of an odd d if x times the inverse of d is at most the largest quotient; of an
-    # even one, if that holds of the odd part and the low bits are 0: no division per input.
-    twos = (one_in & -one_in).bit_length() - 1
-    inverse = pow(one_in >> twos, -1, 1 << 64)
-    most = np.uint64(((1 << 64) - 1) // one_in)
-    start = _start(seed, stream)[0]
-    places, ids = _followed(start, positions, np.uint64(inverse), np.uint64(twos), most)
-    return places, ids
+    count = len(positions)
+    if count == 0 or positions[-1] - positions[0] != count - 1:
+        places = np.flatnonzero(sampled(seed, stream, positions, one_in))
+    else:
+        first = int(positions[0])
+        blocks = np.arange(first // one_in, (first + count - 1) // one_in + 1)
+        places = blocks * one_in + _offsets(seed, stream, blocks, one_in) - first
+        places = places[(places >= 0) & (places < count)]
+    return places, _ids_at(seed, stream, positions[places])
 
 
 def derived_ids(parents: Ids, ordinals: npt.NDArray[np.int64]) -> Ids:
@@ -187,37 +190,22 @@ def _start(seed: int, stream: int) -> Ids:
     return _mixed(_mixed(base[:1]) ^ _mixed(base[1:] + _GOLDEN))
 
 
+def _ids_at(seed: int, stream: int, positions: npt.NDArray[np.int64]) -> Ids:
+    counted = positions.astype(np.uint64) + np.uint64(1)
+    return _never_zero(_mixed(_start(seed, stream) + counted * _GOLDEN))
+
+
+def _offsets(
+    seed: int, stream: int, blocks: npt.NDArray[np.int64], one_in: int
+) -> npt.NDArray[np.int64]:
+    """Which of the positions of each block is followed."""
+    chances = _mixed(_ids_at(seed, stream, blocks) + _GOLDEN)
+    return (chances % np.uint64(one_in)).astype(np.int64)
+
+
 def _never_zero(ids: Ids) -> Ids:
     ids[ids == 0] = _GOLDEN
     return ids
-
-
-@numba.njit(cache=True)
-def _finalised(x: np.uint64) -> np.uint64:
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
-
-
-@numba.njit(cache=True)
-def _followed(
-    start: np.uint64, positions: Any, inverse: np.uint64, twos: np.uint64, most: np.uint64
-) -> Any:
-    places = np.empty(positions.size, np.int64)
-    ids = np.empty(positions.size, np.uint64)
-    found = 0
-    golden, one, bits = np.uint64(0x9E3779B97F4A7C15), np.uint64(1), np.uint64(64)
-    for i in range(positions.size):
-        own = _finalised(start + (np.uint64(positions[i]) + one) * golden)
-        if own == 0:
-            own = golden
-        quotient = _finalised(own) * inverse
-        if twos > 0:
-            quotient = (quotient >> twos) | (quotient << (bits - twos))
-        if quotient <= most:
-            places[found], ids[found] = i, own
-            found += 1
-    return places[:found].copy(), ids[:found].copy()
 
 
 def _mixed(x: Ids) -> Ids:

@@ -34,19 +34,6 @@ class Look:
 
 
 @dataclass(frozen=True)
-class ScaleEvent:
-    """A change of one operator's slots, as Guard's sensor takes it: ``kind``, the operator's place
-    as ``donor``, the number of the decision as ``occasion``."""
-
-    kind: Literal["scale_out", "scale_in"]
-    operator: str
-    donor: int
-    occasion: int
-    before: int
-    after: int
-
-
-@dataclass(frozen=True)
 class ScaleDecision:
     """What is to be done before the next epochs, and why. ``after`` is the allocation from then on;
     ``carried_out`` is false for what is only recommended, and for no change."""
@@ -73,19 +60,6 @@ class ScaleDecision:
         out |= {"before": dict(self.before), "after": dict(self.after)}
         out["operators"] = None if self.details is None else self.details.to_dict()["operators"]
         return out
-
-    def events(self) -> tuple[ScaleEvent, ...]:
-        """What Guard's sensor is told: every operator whose slots become more or fewer."""
-        if not self.carried_out:
-            return ()
-        return tuple(
-            ScaleEvent(
-                "scale_out" if self.after[name] > count else "scale_in", name, place, self.number,
-                count, self.after[name],
-            )
-            for place, (name, count) in enumerate(self.before.items())
-            if self.after[name] != count
-        )  # fmt: skip
 
 
 def piled_up(look: Look, now: Prediction) -> dict[str, float]:

@@ -114,13 +114,15 @@ def slot_windows(
     for report in (report for m in news for report in m["slots"]):
         by_slot[report["slot"] % state.slots].append(report)
     scv = 1.0 if state.scv is None else state.scv
+    squares_each = _squares_each(station, news)
     windows = []
     for slot, reports in by_slot.items():
         sums = sum((ServiceSums.from_list(r["services"]) for r in reports), ServiceSums())
         squares = (1 + scv) * sums.seconds**2 / sums.timed if sums.timed else 0.0
         if sums.timed and sums.known == sums.timed:
             squares = sums.known_squares
-        derived, spread = _derived(station, reports)
+        derived = _derived(station, reports)
+        spread = {name: derived[name] * each for name, each in squares_each.items()}
         came = sum(r.get("arrivals", r["processed"]) for r in reports)
         windows.append(
             SlotWindow(
@@ -132,22 +134,30 @@ def slot_windows(
     return windows
 
 
-def _derived(
-    station: Station, reports: Sequence[Mapping[str, Any]]
-) -> tuple[dict[str, int], dict[str, float]]:
-    """Tuples for every reader, and the squares of their numbers where they were counted. A reader
-    of two streams of one operator gets both; squares are taken as if no row gave rise to both."""
-    readers = {name for names in station.readers.values() for name in names}
-    counts, squares = dict.fromkeys(readers, 0), dict.fromkeys(readers, 0.0)
-    uncounted = set()
+def _derived(station: Station, reports: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Tuples for every reader; one that reads two streams of one operator gets both."""
+    counts = {name: 0 for names in station.readers.values() for name in names}
     for report in reports:
-        for stream, (count, *square) in report.get("derived", {}).items():
+        for stream, (count, *_) in report.get("derived", {}).items():
             for reader in station.readers.get(stream, ()):
                 counts[reader] += count
-                squares[reader] += square[0] if square else 0.0
-                if not square:
-                    uncounted.add(reader)
-    return counts, {name: value for name, value in squares.items() if name not in uncounted}
+    return counts
+
+
+def _squares_each(station: Station, news: Sequence[Manifest]) -> dict[str, float]:
+    """The sum over rows of the squared number of tuples that a reader gets of them, per tuple: as
+    the rows tell that are followed, or 1 where none of these gave rise to any. Of several streams
+    as if no row gave rise to both; none for readers of rows that do not say what they come from."""
+    seen = {name: [0, 0] for names in station.readers.values() for name in names}
+    unknown = set()
+    for report in (report for m in news for report in m["slots"]):
+        for stream, (_, *known) in report.get("derived", {}).items():
+            for reader in station.readers.get(stream, ()):
+                if known:
+                    seen[reader] = [a + b for a, b in zip(seen[reader], known, strict=True)]
+                else:
+                    unknown.add(reader)
+    return {name: b / a if a else 1.0 for name, (a, b) in seen.items() if name not in unknown}
 
 
 def input_window(

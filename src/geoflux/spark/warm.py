@@ -20,10 +20,14 @@ from geoflux.config import Config
 from geoflux.engine.engine import Engine
 from geoflux.engine.epochs import Manifest
 from geoflux.engine.inline import run_epoch
+from geoflux.engine.keyed_engine import KeyedEngine, KeyedSetting
+from geoflux.engine.keyed_rows import KeyedIntake
+from geoflux.engine.rooted import Sampling
 from geoflux.engine.setting import Setting
 from geoflux.engine.sinks import compact
 from geoflux.engine.source import RawBatch, Slice
-from geoflux.plan import GridPlan, Split
+from geoflux.operators.group_by import WindowedGroupBy
+from geoflux.plan import GridPlan, HashPlan, Split
 from geoflux.state.store import Store
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
@@ -54,7 +58,19 @@ def warm_up() -> list[Manifest]:
             for epoch in range(_EPOCHS):
                 span = (_ROWS * epoch, _ROWS * (epoch + 1))
                 done.append(run_epoch(engine, _Events(), epoch, span))
-    return done
+    return [*done, _keyed_epoch()]
+
+
+def _keyed_epoch() -> Manifest:
+    """One of a keyed operator whose rows are followed."""
+    operator = WindowedGroupBy("id", "v", rows=4)
+    with tempfile.TemporaryDirectory(prefix="geoflux-warm-") as folder:
+        setting = KeyedSetting(
+            Store(folder), operator, KeyedIntake(operator, "id", "time", "s"),
+            sampling=Sampling(0, 0, 4, {"results": (1,)}),
+        )  # fmt: skip
+        engine = KeyedEngine.recovered(setting, lambda: HashPlan.initial(2, 2))
+        return run_epoch(engine, _Events(), 0, (0, _ROWS))
 
 
 _ROWS, _EPOCHS = 64, 4
