@@ -163,7 +163,9 @@ def test_rows_that_an_operator_refuses_are_quarantined_with_its_sentence(tmp_pat
 
 
 def test_an_operator_that_does_not_fit_is_told(tmp_path: Path) -> None:
-    with pytest.raises(OperatorError, match=r"WindowedGroupBy is partitioned by its key.*Divisible"):
+    with pytest.raises(
+        OperatorError, match=r"WindowedGroupBy is partitioned by its key.*Divisible"
+    ):
         engine_of(tmp_path, Scripted({}), WindowedGroupBy("lon", "value", "mean", rows=2))
     engine_of(tmp_path, Scripted({}))
     with pytest.raises(OperatorError, match=r"Regions.code_bits is 8, and .* of 6 bits"):
