@@ -14,8 +14,9 @@ from geoflux.sketch.evaluate import evaluate, prepare
 from geoflux.sketch.forest import Forest, Observations
 from geoflux.sketch.measures import KINDS
 from geoflux.sketch.schema import SketchSchema
+from geoflux.sketch.view import View
 from geoflux.spatial import geohash
-from sketch_rows import Raw, some_rows
+from sketch_rows import Raw, sketch_of, some_rows
 
 SCHEMA = SketchSchema(("a", "b", "c"), tree_bits=5, region_bits=15, max_bins=8, steady_rows=300)
 
@@ -96,6 +97,13 @@ def test_sets_of_part_of_a_tree_say_so(forest: Forest, raw: Raw) -> None:
     assert answer["d"].high[0] >= inside.sum()
     assert KINDS[answer["d"].kind[0]] == "bound"
     assert "whole trees and times" in answer.notes[0]
+
+
+def test_sets_of_part_of_a_day_say_so(forest: Forest) -> None:
+    whole = "SELECT count(DISTINCT *) WHERE time BETWEEN '2026-03-26' AND '2026-03-27'"
+    part = "SELECT count(DISTINCT *) WHERE time BETWEEN '2026-03-26T03:00' AND '2026-03-26T07:00'"
+    assert evaluate(whole, [forest]).notes == ()
+    assert len(evaluate(part, [forest]).notes) == 1
 
 
 def test_regression_is_that_of_the_rows(forest: Forest, raw: Raw) -> None:
@@ -208,6 +216,28 @@ def test_synthetic_rows_have_the_moments_of_the_rows(forest: Forest, raw: Raw) -
     for share in (0.1, 0.5, 0.9):
         got, want = np.quantile(values, share, axis=0), np.quantile(raw.values, share, axis=0)
         assert np.abs(got - want).max() < 0.05 * spread.max()
+
+
+def test_draws_from_one_leaf_have_its_moments_and_ends() -> None:
+    """Skew, nearly constant and hanging together: all in one leaf."""
+    rng = np.random.default_rng(5)
+    n = 500
+    base = rng.normal(size=n)
+    values = np.stack(
+        [base + 0.4 * rng.normal(size=n), base**2, np.exp(1.5 * base), (base > 1.2) * 1.0], axis=1
+    )
+    names = SketchSchema(("p", "q", "r", "s"), tree_bits=5, region_bits=10)
+    one = Raw(np.full(n, 1.0), np.full(n, 50.0), np.full(n, 1_774_483_260), values)
+    sketch = sketch_of(one, names, bins=1)
+    table = prepare("SELECT synthetic(100000, 1)", names).over([View(sketch)]).to_table()
+    drawn = np.stack([table[f].to_numpy() for f in "pqrs"], axis=1)
+    assert drawn.mean(axis=0) == pytest.approx(
+        values.mean(axis=0), abs=0.02 * values.std(axis=0).max()
+    )
+    assert drawn.std(axis=0) == pytest.approx(values.std(axis=0), rel=0.02)
+    assert (drawn.min(axis=0) >= values.min(axis=0)).all()
+    assert (drawn.max(axis=0) <= values.max(axis=0)).all()
+    assert np.corrcoef(drawn.T) == pytest.approx(np.corrcoef(values.T), abs=0.1)
 
 
 def test_synthetic_rows_lie_in_the_scope(forest: Forest, raw: Raw) -> None:

@@ -86,10 +86,25 @@ def _bent(z: float, shape: Any) -> float:
 
 
 @numba.njit(cache=True)
+def _slope(shape: Any) -> float:
+    """The covariance of a normal and its bent one."""
+    if shape[1] >= 0.0:
+        return shape[0] * shape[1] * math.sqrt(2.0 / (math.pi * (1.0 + shape[1] ** 2)))
+    total = 0.0
+    for step in range(41):
+        z = -4.0 + 0.2 * step
+        total += 0.2 * z * _bent(z, shape) * math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
+    return total
+
+
+@numba.njit(cache=True)
 def _before(target: float, a: Any, b: Any) -> float:
     """The correlation of two normals whose bent ones have the target."""
-    if a[1] < 0.0 or b[1] < 0.0 or a[1] * b[1] == 0.0:
-        return target
+    if a[1] == 0.0 or b[1] == 0.0:
+        return 0.0
+    if a[1] < 0.0 or b[1] < 0.0:
+        # To first order a bent one follows its normal in a straight line.
+        return min(max(target / max(_slope(a) * _slope(b), 1e-3), -1.0), 1.0)
     grown = math.sqrt((1.0 + a[1] ** 2) * (1.0 + b[1] ** 2)) / (a[1] * b[1])
     turn = min(max(math.pi * target / (2.0 * a[0] * b[0]), -0.5 * math.pi), 0.5 * math.pi)
     return min(max(math.sin(turn) * grown, -1.0), 1.0)
