@@ -218,26 +218,29 @@ def test_synthetic_rows_have_the_moments_of_the_rows(forest: Forest, raw: Raw) -
         assert np.abs(got - want).max() < 0.05 * spread.max()
 
 
-def test_draws_from_one_leaf_have_its_moments_and_ends() -> None:
-    """Skew, nearly constant and hanging together: all in one leaf."""
+@pytest.mark.parametrize("extreme", [False, True])
+def test_draws_from_one_leaf_have_its_moments_and_ends(extreme: bool) -> None:
+    """Skewed features that hang together, all in one leaf. Correlations hold unless no normals
+    have those that would be needed, then they are weaker."""
     rng = np.random.default_rng(5)
     n = 500
-    base = rng.normal(size=n)
-    values = np.stack(
-        [base + 0.4 * rng.normal(size=n), base**2, np.exp(1.5 * base), (base > 1.2) * 1.0], axis=1
-    )
-    names = SketchSchema(("p", "q", "r", "s"), tree_bits=5, region_bits=10)
+    base, noise = rng.normal(size=n), rng.normal(size=(n, 3))
+    columns = [base + 0.4 * noise[:, 0], np.exp(0.5 * base + 0.3 * noise[:, 1]), noise[:, 2] - base]
+    if extreme:
+        columns = [base + 0.4 * noise[:, 0], base**2, (base > 1.2) * 1.0]
+    values = np.stack(columns, axis=1)
+    names = SketchSchema(("p", "q", "r"), tree_bits=5, region_bits=10)
     one = Raw(np.full(n, 1.0), np.full(n, 50.0), np.full(n, 1_774_483_260), values)
     sketch = sketch_of(one, names, bins=1)
     table = prepare("SELECT synthetic(100000, 1)", names).over([View(sketch)]).to_table()
-    drawn = np.stack([table[f].to_numpy() for f in "pqrs"], axis=1)
-    assert drawn.mean(axis=0) == pytest.approx(
-        values.mean(axis=0), abs=0.02 * values.std(axis=0).max()
-    )
-    assert drawn.std(axis=0) == pytest.approx(values.std(axis=0), rel=0.02)
+    drawn = np.stack([table[f].to_numpy() for f in "pqr"], axis=1)
+    spread = values.std(axis=0)
+    assert (np.abs(drawn.mean(axis=0) - values.mean(axis=0)) < 0.02 * spread).all()
+    assert drawn.std(axis=0) == pytest.approx(spread, rel=0.02)
     assert (drawn.min(axis=0) >= values.min(axis=0)).all()
     assert (drawn.max(axis=0) <= values.max(axis=0)).all()
-    assert np.corrcoef(drawn.T) == pytest.approx(np.corrcoef(values.T), abs=0.1)
+    off = np.abs(np.corrcoef(drawn.T) - np.corrcoef(values.T)).max()
+    assert off < (0.35 if extreme else 0.05)
 
 
 def test_synthetic_rows_lie_in_the_scope(forest: Forest, raw: Raw) -> None:

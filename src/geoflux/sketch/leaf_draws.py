@@ -111,9 +111,11 @@ def _before(target: float, a: Any, b: Any) -> float:
 
 
 @numba.njit(cache=True)
-def _triangle(corr: Any, out: Any) -> None:
-    """Cholesky's factor; rows keep length 1 where the matrix is not quite one of correlations."""
+def _triangle(corr: Any, out: Any) -> bool:
+    """Cholesky's factor, and whether the matrix is one of correlations. Where it is not quite, rows
+    keep length 1 all the same."""
     size = corr.shape[0]
+    fits = True
     for i in range(size):
         left = 1.0
         for j in range(i):
@@ -122,9 +124,11 @@ def _triangle(corr: Any, out: Any) -> None:
                 total -= out[i, k] * out[j, k]
             value = total / out[j, j] if out[j, j] > 1e-9 else 0.0
             bound = math.sqrt(max(left, 0.0))
+            fits = fits and abs(value) <= bound + 1e-9
             out[i, j] = min(max(value, -bound), bound)
             left -= out[i, j] ** 2
         out[i, i] = math.sqrt(max(left, 0.0))
+    return fits
 
 
 @numba.njit(cache=True)
@@ -145,7 +149,8 @@ def _drawn(
     features = mean.shape[1]
     out = np.empty((row.size, features))
     shapes, corr = np.zeros((features, 5)), np.eye(features)
-    factor, deviation = np.zeros((features, features)), np.zeros(features)
+    factor, mixed = np.zeros((features, features)), np.eye(features)
+    deviation = np.zeros(features)
     z = np.empty(features)
     last = -1
     for k in range(row.size):
@@ -165,9 +170,16 @@ def _drawn(
                 for g in range(f + 1, features):
                     both = deviation[f] * deviation[g]
                     target = cross[h, pair] / (count[i] * both) if both > 0.0 else 0.0
-                    corr[g, f] = _before(min(max(target, -1.0), 1.0), shapes[f], shapes[g])
+                    corr[f, g] = min(max(target, -1.0), 1.0)
+                    corr[g, f] = _before(corr[f, g], shapes[f], shapes[g])
                     pair += 1
-            _triangle(corr, factor)
+            # Turned round pair by pair they may not go together: then less of it, step by step.
+            for step in range(5):
+                for f in range(features):
+                    for g in range(f):
+                        mixed[f, g] = corr[f, g] + 0.25 * step * (corr[g, f] - corr[f, g])
+                if _triangle(mixed, factor):
+                    break
         for attempt in range(_TRIES):
             for f in range(features):
                 z[f] = rng.standard_normal()
