@@ -32,12 +32,12 @@ class Raw:
         return Raw(self.x[rows], self.y[rows], self.time[rows], self.values[rows])
 
 
-def some_rows(seed: int, n: int, features: int, missing: float = 0.0) -> Raw:
+def some_rows(seed: int, n: int, features: int, missing: float = 0.0, hours: int = 72) -> Raw:
     """Rows around a few places, with features that hang together and change with the place."""
     rng = np.random.default_rng(seed)
     x = rng.uniform(-20, 20, n)
     y = rng.uniform(30, 60, n)
-    time = rng.integers(1_774_483_200, 1_774_483_200 + 3 * 86400, n)
+    time = rng.integers(1_774_483_200, 1_774_483_200 + hours * 3600, n)
     base = rng.normal(size=(n, features)) + 0.1 * y[:, None] + np.sin(time / 20000)[:, None]
     values = base @ (np.eye(features) + 0.4) + 280
     values[rng.random(values.shape) < missing] = np.nan

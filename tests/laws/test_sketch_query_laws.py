@@ -20,22 +20,27 @@ from geoflux.sketch.measures import EXACT, Measure
 from geoflux.sketch.ranges import Range, Span
 from geoflux.sketch.schema import SketchSchema
 from geoflux.sketch.scope import Box, Circle, Condition, Prefix, Scope
+from geoflux.sketch.time_cover import combs_of, covered_seconds
 from geoflux.sketch.view import View
 from geoflux.spatial import geohash
 from sketch_rows import Raw, matching, sketch_of, some_rows
 
 SCHEMA = SketchSchema(("a", "b", "c"), tree_bits=8, region_bits=15)
+COARSE = SketchSchema(("a", "b", "c"), tree_bits=5, region_bits=8)
+"""Few large regions, so that leaves have several observations and scopes cut through them."""
 START = 1_774_483_200
-SOME = settings(max_examples=40, deadline=None)
+SOME = settings(max_examples=30, deadline=None)
 LEVELS = (times.MINUTE, times.HOUR, times.WEEK, times.MONTH, times.YEAR)
 
 
-def views_of(raw: Raw, level: int = times.HOUR, bins: int = 4) -> list[View]:
-    return [View(sketch_of(raw, SCHEMA, bins, times.keys_of(raw.time, level)))]
+def views_of(raw: Raw, level: int = times.HOUR, schema: SketchSchema = SCHEMA) -> list[View]:
+    bins = 2 if schema is COARSE else 4
+    return [View(sketch_of(raw, schema, bins, times.keys_of(raw.time, level)))]
 
 
 def asking(views: list[View], scope: Scope, *keys: Key) -> Asking:
-    return Asking(ScopePlan(SCHEMA, scope), Keys.of(keys, SCHEMA), views)
+    schema = views[0].schema
+    return Asking(ScopePlan(schema, scope), Keys.of(keys, schema), views)
 
 
 def truth(call: Call, rows: np.ndarray) -> float | None:
@@ -101,9 +106,9 @@ def scopes(draw: Any) -> Scope:
             max_size=3,
         ).map(tuple)
     )
-    begin = draw(st.integers(START - 5000, START + 3 * 86400))
-    spans = draw(st.none() | st.just((Span(begin, begin + draw(st.integers(1, 200000))),)))
-    hours = draw(st.none() | st.frozensets(st.integers(0, 23), min_size=1))
+    begin = draw(st.integers(START - 5000, START + 6 * 3600))
+    spans = draw(st.none() | st.just((Span(begin, begin + draw(st.integers(1, 30000))),)))
+    hours = draw(st.none() | st.frozensets(st.integers(0, 6), min_size=1))
     conditions = []
     for name in draw(st.sets(st.sampled_from("abc"), max_size=2)):
         low = draw(st.floats(278, 292))
@@ -122,8 +127,8 @@ def holds(measure: Measure, value: float | None, g: int = 0) -> bool:
 @SOME
 @given(scopes(), st.integers(0, 50), st.sampled_from(LEVELS), st.sampled_from([0.0, 0.3]))
 def test_bounds_always_hold(scope: Scope, seed: int, level: int, missing: float) -> None:
-    raw = some_rows(seed, 400, 3, missing)
-    views = views_of(raw, level)
+    raw = some_rows(seed, 1500, 3, missing, hours=6)
+    views = views_of(raw, level, COARSE)
     asked = asking(views, scope)
     rows = raw.values[matching(raw, scope, SCHEMA)]
     for call in CALLS:
@@ -164,12 +169,12 @@ def test_whole_bins_are_exact(
 @SOME
 @given(scopes(), st.integers(0, 20), st.sampled_from(LEVELS))
 def test_however_the_sketch_is_split(scope: Scope, seed: int, level: int) -> None:
-    raw = some_rows(seed, 300, 3, 0.1)
+    raw = some_rows(seed, 800, 3, 0.1, hours=6)
     keys = times.keys_of(raw.time, level)
-    whole = View(sketch_of(raw, SCHEMA, 4, keys))
+    whole = View(sketch_of(raw, COARSE, 2, keys))
     # Trees belong to one part each, as a prefix plan has them.
-    east = (geohash.codes(raw.x, raw.y, SCHEMA.tree_bits) & 1).astype(bool)
-    parts = [View(sketch_of(raw.take(m), SCHEMA, 4, keys[m])) for m in (east, ~east)]
+    east = (geohash.codes(raw.x, raw.y, COARSE.tree_bits) & 1).astype(bool)
+    parts = [View(sketch_of(raw.take(m), COARSE, 2, keys[m])) for m in (east, ~east)]
     one, two = asking([whole], scope), asking(parts, scope)
     for call in CALLS:
         a, b = (measures_of(q, call, [])[""] for q in (one, two))
@@ -187,12 +192,12 @@ def test_however_the_sketch_is_split(scope: Scope, seed: int, level: int) -> Non
     st.sampled_from(["day", "week", "month", "hour"]),
 )
 def test_groups_are_scopes_of_their_own(scope: Scope, seed: int, level: int, unit: str) -> None:
-    raw = some_rows(seed, 200, 3)
-    views = views_of(raw, level)
-    keys = (Key("geohash", 2), Key(unit), Key("hour_of_day"))
+    raw = some_rows(seed, 300, 3, hours=6)
+    views = views_of(raw, level, COARSE)
+    keys = (Key("geohash", 1), Key(unit), Key("hour_of_day"))
     asked = asking(views, scope, *keys)
     rows = matching(raw, scope, SCHEMA)
-    place = geohash.codes(raw.x, raw.y, 10)
+    place = geohash.codes(raw.x, raw.y, 5)
     hour = raw.time // 3600 % 24
     units = _unit_of(raw.time, unit)
     groups = asked.groups
@@ -282,8 +287,6 @@ def test_time_shares_are_counted_seconds(level: int, day: int, days: int, hours:
     scope = Scope(None, (Span(begin, begin + days * 30011),), hours)
     keys = np.unique(times.keys_of(begin + np.arange(-3, 4) * 5 * 86400, level))
     plan = ScopePlan(SCHEMA, scope)
-    from geoflux.sketch.time_cover import combs_of, covered_seconds
-
     combs = combs_of(keys)
     got = covered_seconds(combs.day, combs.days, combs.offset, combs.length, plan.spans, plan.hours)
     for k, key in enumerate(keys):

@@ -14,8 +14,9 @@ from geoflux.sketch.evaluate import evaluate, prepare
 from geoflux.sketch.forest import Forest, Observations
 from geoflux.sketch.measures import KINDS
 from geoflux.sketch.schema import SketchSchema
+from geoflux.sketch.view import View
 from geoflux.spatial import geohash
-from sketch_rows import Raw, some_rows
+from sketch_rows import Raw, sketch_of, some_rows
 
 SCHEMA = SketchSchema(("a", "b", "c"), tree_bits=5, region_bits=15, max_bins=8, steady_rows=300)
 
@@ -96,6 +97,13 @@ def test_sets_of_part_of_a_tree_say_so(forest: Forest, raw: Raw) -> None:
     assert answer["d"].high[0] >= inside.sum()
     assert KINDS[answer["d"].kind[0]] == "bound"
     assert "whole trees and times" in answer.notes[0]
+
+
+def test_sets_of_part_of_a_day_say_so(forest: Forest) -> None:
+    whole = "SELECT count(DISTINCT *) WHERE time BETWEEN '2026-03-26' AND '2026-03-27'"
+    part = "SELECT count(DISTINCT *) WHERE time BETWEEN '2026-03-26T03:00' AND '2026-03-26T07:00'"
+    assert evaluate(whole, [forest]).notes == ()
+    assert len(evaluate(part, [forest]).notes) == 1
 
 
 def test_regression_is_that_of_the_rows(forest: Forest, raw: Raw) -> None:
@@ -208,6 +216,31 @@ def test_synthetic_rows_have_the_moments_of_the_rows(forest: Forest, raw: Raw) -
     for share in (0.1, 0.5, 0.9):
         got, want = np.quantile(values, share, axis=0), np.quantile(raw.values, share, axis=0)
         assert np.abs(got - want).max() < 0.05 * spread.max()
+
+
+@pytest.mark.parametrize("extreme", [False, True])
+def test_draws_from_one_leaf_have_its_moments_and_ends(extreme: bool) -> None:
+    """Skewed features that hang together, all in one leaf. Correlations hold unless no normals
+    have those that would be needed, then they are weaker."""
+    rng = np.random.default_rng(5)
+    n = 500
+    base, noise = rng.normal(size=n), rng.normal(size=(n, 3))
+    columns = [base + 0.4 * noise[:, 0], np.exp(0.5 * base + 0.3 * noise[:, 1]), noise[:, 2] - base]
+    if extreme:
+        columns = [base + 0.4 * noise[:, 0], base**2, (base > 1.2) * 1.0]
+    values = np.stack(columns, axis=1)
+    names = SketchSchema(("p", "q", "r"), tree_bits=5, region_bits=10)
+    one = Raw(np.full(n, 1.0), np.full(n, 50.0), np.full(n, 1_774_483_260), values)
+    sketch = sketch_of(one, names, bins=1)
+    table = prepare("SELECT synthetic(100000, 1)", names).over([View(sketch)]).to_table()
+    drawn = np.stack([table[f].to_numpy() for f in "pqr"], axis=1)
+    spread = values.std(axis=0)
+    assert (np.abs(drawn.mean(axis=0) - values.mean(axis=0)) < 0.02 * spread).all()
+    assert drawn.std(axis=0) == pytest.approx(spread, rel=0.02)
+    assert (drawn.min(axis=0) >= values.min(axis=0)).all()
+    assert (drawn.max(axis=0) <= values.max(axis=0)).all()
+    off = np.abs(np.corrcoef(drawn.T) - np.corrcoef(values.T)).max()
+    assert off < (0.35 if extreme else 0.05)
 
 
 def test_synthetic_rows_lie_in_the_scope(forest: Forest, raw: Raw) -> None:

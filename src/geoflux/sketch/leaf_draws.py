@@ -86,19 +86,36 @@ def _bent(z: float, shape: Any) -> float:
 
 
 @numba.njit(cache=True)
+def _slope(shape: Any) -> float:
+    """The covariance of a normal and its bent one."""
+    if shape[1] >= 0.0:
+        return shape[0] * shape[1] * math.sqrt(2.0 / (math.pi * (1.0 + shape[1] ** 2)))
+    total = 0.0
+    for step in range(41):
+        z = -4.0 + 0.2 * step
+        total += 0.2 * z * _bent(z, shape) * math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
+    return total
+
+
+@numba.njit(cache=True)
 def _before(target: float, a: Any, b: Any) -> float:
     """The correlation of two normals whose bent ones have the target."""
-    if a[1] < 0.0 or b[1] < 0.0 or a[1] * b[1] == 0.0:
-        return target
+    if a[1] == 0.0 or b[1] == 0.0:
+        return 0.0
+    if a[1] < 0.0 or b[1] < 0.0:
+        # To first order a bent one follows its normal in a straight line.
+        return min(max(target / max(_slope(a) * _slope(b), 1e-3), -1.0), 1.0)
     grown = math.sqrt((1.0 + a[1] ** 2) * (1.0 + b[1] ** 2)) / (a[1] * b[1])
     turn = min(max(math.pi * target / (2.0 * a[0] * b[0]), -0.5 * math.pi), 0.5 * math.pi)
     return min(max(math.sin(turn) * grown, -1.0), 1.0)
 
 
 @numba.njit(cache=True)
-def _triangle(corr: Any, out: Any) -> None:
-    """Cholesky's factor; rows keep length 1 where the matrix is not quite one of correlations."""
+def _triangle(corr: Any, out: Any) -> bool:
+    """Cholesky's factor, and whether the matrix is one of correlations. Where it is not quite, rows
+    keep length 1 all the same."""
     size = corr.shape[0]
+    fits = True
     for i in range(size):
         left = 1.0
         for j in range(i):
@@ -107,9 +124,11 @@ def _triangle(corr: Any, out: Any) -> None:
                 total -= out[i, k] * out[j, k]
             value = total / out[j, j] if out[j, j] > 1e-9 else 0.0
             bound = math.sqrt(max(left, 0.0))
+            fits = fits and abs(value) <= bound + 1e-9
             out[i, j] = min(max(value, -bound), bound)
             left -= out[i, j] ** 2
         out[i, i] = math.sqrt(max(left, 0.0))
+    return fits
 
 
 @numba.njit(cache=True)
@@ -130,7 +149,8 @@ def _drawn(
     features = mean.shape[1]
     out = np.empty((row.size, features))
     shapes, corr = np.zeros((features, 5)), np.eye(features)
-    factor, deviation = np.zeros((features, features)), np.zeros(features)
+    factor, mixed = np.zeros((features, features)), np.eye(features)
+    deviation = np.zeros(features)
     z = np.empty(features)
     last = -1
     for k in range(row.size):
@@ -150,9 +170,16 @@ def _drawn(
                 for g in range(f + 1, features):
                     both = deviation[f] * deviation[g]
                     target = cross[h, pair] / (count[i] * both) if both > 0.0 else 0.0
-                    corr[g, f] = _before(min(max(target, -1.0), 1.0), shapes[f], shapes[g])
+                    corr[f, g] = min(max(target, -1.0), 1.0)
+                    corr[g, f] = _before(corr[f, g], shapes[f], shapes[g])
                     pair += 1
-            _triangle(corr, factor)
+            # Turned round pair by pair they may not go together: then less of it, step by step.
+            for step in range(5):
+                for f in range(features):
+                    for g in range(f):
+                        mixed[f, g] = corr[f, g] + 0.25 * step * (corr[g, f] - corr[f, g])
+                if _triangle(mixed, factor):
+                    break
         for attempt in range(_TRIES):
             for f in range(features):
                 z[f] = rng.standard_normal()
