@@ -170,6 +170,8 @@ def test_folding_and_thinning_preserve_totals(seed: int, days: list[int]) -> Non
         of_day = (times.starts(f.leaves().time) % 86400)[:, None] == hours
         counts = (f.leaves().count[:, None] * of_day).sum(axis=0)
         assert counts.tolist() == np.bincount(observed.time % 86400 // 3600, minlength=24).tolist()
+    steps = forest.folded(START + 10**8).thinned(START + 10**8, 86400)
+    check_same(forest.aged(START + 10**8, times.Ages(), 86400).leaves(), steps.leaves())
     end = forest.folded(START + 10**9).thinned(START + 10**9, 86400).leaves()
     assert len(end) == len(set(zip(end.region.tolist(), end.time.tolist(), strict=True)))
     assert (times.levels(end.time) == times.YEAR).all()

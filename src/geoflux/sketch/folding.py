@@ -11,26 +11,17 @@ import numpy as np
 
 from geoflux.sketch import times
 from geoflux.sketch.leaf_moments import EXACT, MISSING
-from geoflux.sketch.leaves import Bytes, Leaves, grouped, merged
+from geoflux.sketch.leaves import Bytes, Ints, Leaves, regrouped
 from geoflux.sketch.sets import Sets
 
 
 def folded(leaves: Leaves, now: int, ages: times.Ages) -> Leaves:
     """Leaves whose bin ended longer ago than the age of its level, in bins of the next level.
 
-    One that is old enough goes several levels at once. Leaves that stay are those that were given.
+    One that is old enough goes several levels at once. Without any, the same leaves.
     """
-    time = leaves.time
-    for level, age in enumerate(ages.of_levels):
-        # Nothing that begins later can have ended: most leaves need no look at their end.
-        maybe = np.flatnonzero((time & 7 == level) & (time >> 3 < now - age))
-        if maybe.size == 0:
-            continue
-        old = maybe[times.spans(time[maybe])[1] <= now - age]
-        if old.size:
-            time = time.copy() if time is leaves.time else time
-            time[old] = times.folded(time[old], level + 1)
-    return _regrouped(leaves, time != leaves.time, time, leaves.grain, leaves.bins)
+    time = _folded_times(leaves.time, now, ages)
+    return _regrouped(leaves, time, leaves.grain, leaves.bins)
 
 
 def thinned(leaves: Leaves, now: int, length_of_study: int, last_grain: int) -> Leaves:
@@ -41,21 +32,18 @@ def thinned(leaves: Leaves, now: int, length_of_study: int, last_grain: int) -> 
     each region and time bin (one for each set of features that were observed). Observations of
     trees that have no bins yet stay as they are until then.
     """
-    if length_of_study <= 0:
-        raise ValueError(f"the length of study is a number of seconds above 0: {length_of_study}")
-    old = np.flatnonzero(leaves.time >> 3 < now - length_of_study)
-    age = now - times.spans(leaves.time[old])[1]
-    wanted = np.clip(age // length_of_study, 0, last_grain).astype(np.uint8)
-    bins = leaves.bins[old]
-    exact = (bins == EXACT).any(axis=1)
-    coarser = (wanted > leaves.grain[old]) & (~exact | (wanted == last_grain))
-    old, wanted, bins, exact = old[coarser], wanted[coarser], bins[coarser], exact[coarser]
-    grain, all_bins = leaves.grain.copy(), leaves.bins.copy()
-    all_bins[old] = _coarser(bins, wanted - grain[old], exact)
-    grain[old] = wanted
-    moved = np.zeros(len(leaves), np.bool_)
-    moved[old] = True
-    return _regrouped(leaves, moved, leaves.time, grain, all_bins)
+    grain, bins = _thinned_bins(leaves.time, leaves.grain, leaves.bins, now,
+                                length_of_study, last_grain)  # fmt: skip
+    return _regrouped(leaves, leaves.time, grain, bins)
+
+
+def aged(
+    leaves: Leaves, now: int, ages: times.Ages, length_of_study: int, last_grain: int
+) -> Leaves:
+    """Folded and then thinned, copied once."""
+    time = _folded_times(leaves.time, now, ages)
+    grain, bins = _thinned_bins(time, leaves.grain, leaves.bins, now, length_of_study, last_grain)
+    return _regrouped(leaves, time, grain, bins)
 
 
 def folded_sets(sets: Sets, now: int, ages: times.Ages) -> Sets:
@@ -74,26 +62,63 @@ def halved(leaves: Leaves, first_region: int, last_region: int) -> Leaves:
     A leaf of a coarser grain already spans such pairs: its bins stay and its grain is one less.
     """
     mine = (leaves.region >= first_region) & (leaves.region <= last_region)
-    fine = mine & (leaves.grain == 0) & ~(leaves.bins == EXACT).any(axis=1)
+    fine = np.flatnonzero(mine & (leaves.grain == 0) & ~(leaves.bins == EXACT).any(axis=1))
     grain, bins = leaves.grain.copy(), leaves.bins.copy()
     grain[mine & (leaves.grain > 0)] -= 1
-    bins[fine] = _coarser(bins[fine], np.uint8(1), np.zeros(int(fine.sum()), np.bool_))
-    return _regrouped(leaves, mine, leaves.time, grain, bins)
+    bins[fine] = _coarser(bins[fine], np.ones(fine.size, np.uint8))
+    return _regrouped(leaves, leaves.time, grain, bins)
 
 
-def _coarser(bins: Bytes, steps: Bytes | np.uint8, exact: np.ndarray) -> Bytes:
-    """Bins that span ``2**steps`` as many values; what is missing stays missing."""
-    shifted = np.where(exact[:, None], 0, bins) >> np.atleast_1d(steps)[:, None]
+def _folded_times(time: Ints, now: int, ages: times.Ages) -> Ints:
+    """The time bins after folding; the same array if none folds."""
+    given = time
+    for level, age in enumerate(ages.of_levels):
+        # Nothing that begins later can have ended: most leaves need no look at their end.
+        maybe = np.flatnonzero((time & 7 == level) & (time >> 3 < now - age))
+        old = maybe[times.spans(time[maybe])[1] <= now - age]
+        if old.size:
+            time = time.copy() if time is given else time
+            time[old] = times.folded(time[old], level + 1)
+    return time
+
+
+def _thinned_bins(
+    time: Ints, grain: Bytes, bins: Bytes, now: int, length_of_study: int, last_grain: int
+) -> tuple[Bytes, Bytes]:
+    """Grain and bins after thinning; the same arrays if there is nothing to do."""
+    if length_of_study <= 0:
+        raise ValueError(f"the length of study is a number of seconds above 0: {length_of_study}")
+    old = np.flatnonzero((time >> 3 < now - length_of_study) & (grain < last_grain))
+    age = now - times.spans(time[old])[1]
+    wanted = np.clip(age // length_of_study, 0, last_grain).astype(np.uint8)
+    later = wanted > grain[old]
+    old, wanted = old[later], wanted[later]
+    exact = (bins[old] == EXACT).any(axis=1)
+    ready = ~exact | (wanted == last_grain)
+    old, wanted = old[ready], wanted[ready]
+    if old.size == 0:
+        return grain, bins
+    coarser, grains = bins.copy(), grain.copy()
+    coarser[old] = _coarser(bins[old], wanted - grain[old])
+    grains[old] = wanted
+    return grains, coarser
+
+
+def _coarser(bins: Bytes, steps: Bytes) -> Bytes:
+    """Bins that span ``2**steps`` as many; what is missing stays so, what had no bin has one."""
+    shifted = np.where(bins == EXACT, 0, bins) >> steps[:, None]
     return np.where(bins == MISSING, MISSING, shifted).astype(np.uint8)
 
 
-def _regrouped(
-    leaves: Leaves, moved: np.ndarray, time: np.ndarray, grain: Bytes, bins: Bytes
-) -> Leaves:
-    """With the new keys of the leaves that are marked."""
+def _regrouped(leaves: Leaves, time: Ints, grain: Bytes, bins: Bytes) -> Leaves:
+    """With new keys; the same leaves if no key is new."""
+    moved = np.zeros(len(leaves), np.bool_)
+    if time is not leaves.time:
+        moved |= time != leaves.time
+    if grain is not leaves.grain:
+        moved |= grain != leaves.grain
+    if bins is not leaves.bins:
+        moved |= (bins != leaves.bins).any(axis=1)
     if not moved.any():
         return leaves
-    changed = replace(leaves.take(moved), time=time[moved], grain=grain[moved], bins=bins[moved])
-    if moved.all():
-        return grouped(changed)
-    return merged([grouped(changed), leaves.take(~moved)])
+    return regrouped(replace(leaves, time=time, grain=grain, bins=bins), moved)

@@ -153,6 +153,16 @@ class Forest:
         last = self.schema.last_grain
         return self._aged(lambda leaves: folding.thinned(leaves, now, length_of_study, last))
 
+    def aged(self, now: int, ages: Ages, length_of_study: int) -> Forest:
+        """Folded and then thinned, at the cost of one of them.
+
+        All leaves are looked at and copied: do it when the sketch has grown by a quarter, say, and
+        not after every batch.
+        """
+        last = self.schema.last_grain
+        forest = self._aged(lambda leaves: folding.aged(leaves, now, ages, length_of_study, last))
+        return replace(forest, sets=folding.folded_sets(forest.sets, now, ages))
+
     def _aged(self, change: Callable[[Leaves], Leaves]) -> Forest:
         """A change of old keys; layers become one, since leaves of all of them then meet."""
         layers, fresh = (

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from geoflux.sketch import leaf_moments as moments
+from geoflux.sketch import leaf_moments, leaf_order
 from geoflux.sketch.leaf_moments import EXACT, MISSING
 
-__all__ = ["EXACT", "MISSING", "Leaves", "grouped", "merged", "of_rows", "total"]
+__all__ = ["EXACT", "MISSING", "Leaves", "grouped", "merged", "of_rows", "regrouped", "total"]
 
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -64,7 +64,7 @@ class Leaves:
     @cached_property
     def heavy(self) -> Ints:
         """The row of each leaf in ``m2``, ``low``, ``high`` and ``cross``; -1 where count is 1."""
-        return moments.heavy_rows(self.count)
+        return leaf_moments.heavy_rows(self.count)
 
     @property
     def features(self) -> int:
@@ -161,19 +161,25 @@ def of_rows(region: Ints, time: Ints, bins: Bytes, values: Floats) -> Leaves:
 
 def grouped(leaves: Leaves) -> Leaves:
     """Leaves in whichever order, keys in any number, as leaves: sorted, equal keys merged."""
-    words, exact = moments.packed_bins(leaves.grain, leaves.bins)
+    words, exact = leaf_order.packed_bins(leaves.grain, leaves.bins)
     order = np.arange(len(leaves))
-    places, count = moments.places_in_order(leaves.region, leaves.time)
-    if count == len(leaves):
-        return _combined(leaves, words, exact, order)
-    for word in words[::-1]:
-        order = moments.ordered_by(word, order)
-    if count > 0:
-        order = moments.ordered_by(places, order)
-    else:
-        for column in (leaves.time, leaves.region):
-            # With the sign turned round, whole numbers compare as unsigned ones do.
-            order = moments.ordered_by(column.view(np.uint64) ^ np.uint64(1 << 63), order)
+    places, count = leaf_order.places_in_order(leaves.region, leaves.time)
+    if count < 0:
+        order = _sorted(leaves, words, order)
+    elif count < len(leaves):
+        for word in words[::-1]:
+            order = leaf_order.ordered_by(word, order)
+        order = leaf_order.ordered_by(places, order)
+    return _combined(leaves, words, exact, order)
+
+
+def regrouped(leaves: Leaves, moved: npt.NDArray[np.bool_]) -> Leaves:
+    """Leaves of which those that are marked have new keys, the others are in order still."""
+    words, exact = leaf_order.packed_bins(leaves.grain, leaves.bins)
+    some = _sorted(leaves, words, np.flatnonzero(moved))
+    order = np.concatenate([some, np.flatnonzero(~moved)])
+    ends = np.array([some.size, order.size])
+    order = leaf_order.merged_order(leaves.region, leaves.time, words, order, ends)
     return _combined(leaves, words, exact, order)
 
 
@@ -185,9 +191,9 @@ def merged(parts: Sequence[Leaves]) -> Leaves:
     columns = [np.concatenate([getattr(part, field.name) for part in parts])
                for field in fields(Leaves)]  # fmt: skip
     leaves = Leaves(*columns)
-    words, exact = moments.packed_bins(leaves.grain, leaves.bins)
+    words, exact = leaf_order.packed_bins(leaves.grain, leaves.bins)
     ends = np.cumsum([len(part) for part in parts])
-    order = moments.merged_order(leaves.region, leaves.time, words, ends)
+    order = leaf_order.merged_order(leaves.region, leaves.time, words, np.arange(len(leaves)), ends)
     return _combined(leaves, words, exact, order)
 
 
@@ -202,17 +208,27 @@ def total(leaves: Leaves) -> Leaves:
     return _gathered(leaves, np.arange(n), np.array([0, n]))
 
 
+def _sorted(leaves: Leaves, words: Any, order: Ints) -> Ints:
+    """Some rows in the order of their keys."""
+    for word in words[::-1]:
+        order = leaf_order.ordered_by(word, order)
+    for column in (leaves.time, leaves.region):
+        # With the sign turned round, whole numbers compare as unsigned ones do.
+        order = leaf_order.ordered_by(column.view(np.uint64) ^ np.uint64(1 << 63), order)
+    return order
+
+
 def _combined(leaves: Leaves, words: Any, exact: Any, order: Ints) -> Leaves:
-    starts = moments.group_starts(leaves.region, leaves.time, words, exact, order)
+    starts = leaf_order.group_starts(leaves.region, leaves.time, words, exact, order)
     return _gathered(leaves, order, starts)
 
 
 def _gathered(leaves: Leaves, order: Ints, starts: Ints) -> Leaves:
-    count, mean, m2, low, high, cross = moments.combine(
+    count, mean, m2, low, high, cross = leaf_moments.combine(
         order, starts, leaves.count, leaves.heavy, leaves.mean,
         leaves.m2, leaves.low, leaves.high, leaves.cross,
     )  # fmt: skip
-    region, time, grain, bins = moments.keys_at(
+    region, time, grain, bins = leaf_order.keys_at(
         order[starts[:-1]], leaves.region, leaves.time, leaves.grain, leaves.bins
     )
     return Leaves(region, time, grain, bins, count, mean, m2, low, high, cross)

@@ -125,8 +125,8 @@ def cover(west: float, south: float, east: float, north: float, bits: int) -> tu
     if north < -90.0 or south > 90.0:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     columns, rows = (bits + 1) // 2, bits // 2
-    edges = _places(np.array([west, east]), -180.0, 360.0, columns)
-    low, high = _places(np.array([south, north]), -90.0, 180.0, rows)
+    edges = _places(np.array([west, east], np.float64), -180.0, 360.0, columns)
+    low, high = _places(np.array([south, north], np.float64), -90.0, 180.0, rows)
     spans = [(edges[0], edges[1])]
     if west > east:
         spans = [(edges[0], (1 << columns) - 1), (0, edges[1])]
