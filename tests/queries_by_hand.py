@@ -166,9 +166,10 @@ def rows_queries(draw: st.DrawFn, grouped: bool = False) -> Query:
     for value, alias in zip(values, aliases, strict=True):
         column = Column(value, draw(st.sampled_from(["", alias])))
         columns.setdefault(column.name, column)
-    taken = {key.title for key in group_by if key not in {c.value for c in columns.values()}}
-    select = tuple(c for c in columns.values() if c.name not in taken) or (Column(Call("count")),)
-    if not set(select) - {Column(key) for key in group_by}:
+    # Keys that are not selected come under their titles, which no other column may have.
+    keyed = {key.title: Column(key) for key in group_by}
+    select = tuple(c for c in columns.values() if c == keyed.get(c.name, c))
+    if not set(select) - set(keyed.values()):
         select = (Column(Call("count")),)
     return draw(_sorted(Query(select, draw(scopes), group_by)))
 
