@@ -18,6 +18,7 @@ from geoflux.sketch.expressions import Call, Key
 from geoflux.sketch.functions_of import measures_of
 from geoflux.sketch.measures import EXACT, Measure
 from geoflux.sketch.ranges import Range, Span
+from geoflux.sketch.region_cover import NONE, PART, WHOLE, cells_of
 from geoflux.sketch.schema import SketchSchema
 from geoflux.sketch.scope import Box, Circle, Condition, Prefix, Scope
 from geoflux.sketch.time_cover import combs_of, covered_seconds
@@ -296,6 +297,31 @@ def test_time_shares_are_counted_seconds(level: int, day: int, days: int, hours:
             lo, hi = max(a, begin), min(b, begin + days * 30011)
             want += max(hi - lo, 0) if a // 3600 % 24 in hours else 0
         assert got[k] == want
+
+
+SHAPES = st.one_of(
+    st.builds(
+        Box, st.floats(-180, 180), st.floats(-90, 20), st.floats(-180, 180), st.floats(20, 90)
+    ),
+    st.builds(Circle, st.floats(-180, 180), st.floats(-90, 90), st.floats(100, 15000)),
+    st.text("0123456789bcdefghjkmnpqrstuvwxyz", min_size=1, max_size=2).map(Prefix),
+)
+
+
+@given(st.lists(SHAPES, min_size=1, max_size=3), st.integers(3, 8), st.integers(0, 99))
+@settings(max_examples=60, deadline=None)
+def test_regions_are_covered_as_their_places_are(shapes: Any, bits: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    cells = cells_of(np.arange(1 << bits), bits)
+    found = ScopePlan(SCHEMA, Scope(tuple(shapes))).shares(cells)
+    cell = np.repeat(np.arange(1 << bits), 200)
+    x = rng.uniform(cells.west[cell], cells.east[cell])
+    y = rng.uniform(cells.south[cell], cells.north[cell])
+    inside = matching(Raw(x, y, x, x), Scope(tuple(shapes)), SCHEMA).reshape(-1, 200)
+    assert inside[found.state == WHOLE].all()
+    assert not inside[found.state == NONE].any()
+    cut = found.state == PART
+    np.testing.assert_allclose((found.wide * found.tall)[cut], inside[cut].mean(axis=1), atol=0.25)
 
 
 def test_statistics_of_nothing() -> None:
