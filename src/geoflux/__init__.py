@@ -20,6 +20,11 @@ Over a stateful operator, whose partitions move while it runs:
 
     geoflux.run_operator(geoflux.WindowedGroupBy("car", "speed", "mean", rows=100), config, "out")
 
+A sketch of all that was observed, to be asked while it runs or afterwards:
+
+    geoflux.run_sketch(config, "out")
+    geoflux.open_sketch("out").query("SELECT mean(speed), corr(speed, heading) GROUP BY geohash(4)")
+
 Over an application of several operators, joined by durable streams:
 
     geoflux.run_topology(geoflux.Topology((
@@ -40,19 +45,21 @@ if TYPE_CHECKING:
     from geoflux.api import run, snapshot, verify
     from geoflux.cli.operator_run import run_operator
     from geoflux.config import Config
+    from geoflux.engine.sketch_reader import open_sketch
     from geoflux.engine.snapshot_reader import Snapshots
     from geoflux.errors import GeofluxError
     from geoflux.keyed_api import verify_operator
     from geoflux.operators.group_by import WindowedGroupBy
     from geoflux.operators.keyed import Operator
+    from geoflux.sketch_api import run_sketch
     from geoflux.topology import Ingest, Node, Queries, Topology
     from geoflux.topology_api import load_topology, run_topology, verify_topology
 
 __version__ = "0.1.0"
 __all__ = [
     "Config", "GeofluxError", "Ingest", "Node", "Operator", "Queries", "Snapshots", "Topology",
-    "WindowedGroupBy", "load_topology", "run", "run_operator", "run_topology", "snapshot", "verify",
-    "verify_operator", "verify_topology",
+    "WindowedGroupBy", "load_topology", "open_sketch", "run", "run_operator", "run_sketch",
+    "run_topology", "snapshot", "verify", "verify_operator", "verify_topology",
 ]  # fmt: skip
 
 _HOMES = {
@@ -66,8 +73,10 @@ _HOMES = {
     "Topology": "geoflux.topology",
     "WindowedGroupBy": "geoflux.operators.group_by",
     "load_topology": "geoflux.topology_api",
+    "open_sketch": "geoflux.engine.sketch_reader",
     "run": "geoflux.api",
     "run_operator": "geoflux.cli.operator_run",
+    "run_sketch": "geoflux.sketch_api",
     "run_topology": "geoflux.topology_api",
     "snapshot": "geoflux.api",
     "verify": "geoflux.api",

@@ -52,7 +52,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _FIXED = ("space", "source.kind", "source.path", "control.path", "engine.slots", "output.matches",
-          "retention.columns", "simulate", "flux.partitions", "security.encrypt")  # fmt: skip
+          "retention.columns", "simulate", "flux.partitions", "synopsis.partitions",
+          "security.encrypt")  # fmt: skip
 _DEFAULT_SIMULATION_SECONDS = 30.0
 _LOOK_SECONDS = 0.5
 

@@ -33,6 +33,8 @@ from geoflux.sections import (
     SwarmConfig,
 )
 from geoflux.sections_scale import ScaleConfig
+from geoflux.sections_sketch import SketchConfig
+from geoflux.sections_synopsis import SynopsisConfig
 from geoflux.settings import build, seconds
 
 OPERATOR = "operator"
@@ -50,7 +52,9 @@ class Config:
     swarm: SwarmConfig = field(default_factory=SwarmConfig)
     guard: GuardConfig = field(default_factory=GuardConfig)
     flux: FluxConfig = field(default_factory=FluxConfig)
+    synopsis: SynopsisConfig = field(default_factory=SynopsisConfig)
     scale: ScaleConfig = field(default_factory=ScaleConfig)
+    sketch: SketchConfig = field(default_factory=SketchConfig)
     retention: RetentionConfig = field(default_factory=RetentionConfig)
     output: OutputConfig = field(default_factory=OutputConfig)
     run: RunConfig = field(default_factory=RunConfig)
@@ -207,6 +211,12 @@ def _across(config: Config) -> list[str]:
             f"engine.slots = {config.engine.slots}: expected at most one slot per cell of "
             f"space.grid = {list(config.space.grid)}"
         )
+    for less, more in (("memory_low", "memory_high"), ("return_below", "headroom")):
+        if not getattr(config.synopsis, less) < getattr(config.synopsis, more):
+            problems.append(
+                f"synopsis.{less} = {getattr(config.synopsis, less)}: expected less than "
+                f"synopsis.{more} = {getattr(config.synopsis, more)}"
+            )
     if config.source.kind == "files" and not config.source.path:
         problems.append('source.path is empty: source.kind = "files" needs a folder of events')
     if (

@@ -77,5 +77,34 @@ class UnstableLoop(InfeasibleError):
         self.gain = gain
 
 
+class QueryError(GeofluxError, ValueError):
+    """A query cannot be understood or answered; nothing was evaluated. ``sentence`` says what is
+    wrong and what would be valid; ``line`` and ``column`` (from 1) where in the text, ``path``
+    where in a JSON query. The message is the sentence, then the line with a caret under it."""
+
+    def __init__(
+        self,
+        sentence: str,
+        *,
+        line: int | None = None,
+        column: int | None = None,
+        path: str | None = None,
+        excerpt: str = "",
+    ) -> None:
+        where = f"\nat {path}" if path else ""
+        if line is not None:
+            where = f"\nline {line}, column {column}:\n{excerpt}"
+        super().__init__(sentence + where)
+        self.sentence = sentence
+        self.line = line
+        self.column = column
+        self.path = path
+
+    @property
+    def placed(self) -> bool:
+        """Whether it says where the mistake is."""
+        return self.line is not None or self.path is not None
+
+
 class EnvironmentProblem(GeofluxError, RuntimeError):
     """The machine lacks something (Java, memory, a package). The message says what to install."""

@@ -10,7 +10,7 @@ The same sources, epochs and directories as for standing queries; ``[flux]`` has
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +21,11 @@ from geoflux.api import checked, config_of, noted_inputs, opened_inputs, rows_of
 from geoflux.balance.flux_policy import FluxPolicy
 from geoflux.balance.flux_tuning import FluxTuning
 from geoflux.balance.policy import Policy, Static
+from geoflux.balance.synopsis_policy import SynopsisPolicy
+from geoflux.balance.synopsis_tuning import SynopsisTuning
 from geoflux.config import Config
-from geoflux.engine.keyed_engine import KeyedEngine, KeyedSetting
+from geoflux.engine.intake import POSITION_ID
+from geoflux.engine.keyed_engine import KeyedEngine, KeyedPlan, KeyedSetting
 from geoflux.engine.keyed_rows import KeyedIntake
 from geoflux.engine.keyed_streams import committed_results
 from geoflux.engine.keyed_task import Budget, Emulated
@@ -31,8 +34,8 @@ from geoflux.engine.source import RawBatch, Slice
 from geoflux.engine.summary import busy_seconds, evenness
 from geoflux.engine.wanted import WantedSlots
 from geoflux.errors import StateError
-from geoflux.operators.keyed import ROW, Operator
-from geoflux.plan import HashPlan
+from geoflux.operators.keyed import ROW, Divisible, Operator
+from geoflux.plan import HashPlan, PrefixPlan
 from geoflux.settings import bytes_of, seconds
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.keys import RUN, store_for, store_of
@@ -87,7 +90,7 @@ class OperatorVerification:
 def operated(
     operator: Operator[Any], config: Config, out: str | Path, listener: Listener,
     events: DataFrame | None = None, spark: SparkSession | None = None,
-    emulated: Emulated | None = None,
+    emulated: Emulated | None = None, on_start: Callable[[Any], None] | None = None,
 ) -> OperatorSummary:  # fmt: skip
     """Run an operator, as :func:`geoflux.run_operator` says, and show nothing of it."""
     from geoflux.spark.session import session_for
@@ -98,9 +101,11 @@ def operated(
     with session_for(config, events, spark) as session:
         inputs = opened_inputs(config, store, events, name)
         setting = setting_of(operator, config, store, emulated)
-        engine = KeyedEngine.recovered(setting, lambda: first_plan(config))
+        engine = KeyedEngine.recovered(setting, lambda: first_plan(config, operator))
         rows = rows_of(config, inputs, events, session)
         stream = EpochStream(session, engine, store, rows, listener)
+        if on_start is not None:
+            on_start(stream)
         stream.run(Pace.of(config, 1.0 if config.flux.budget else 0.0))
     summary = summarised(config, store)
     store.write_json("summary.json", asdict(summary))
@@ -150,8 +155,11 @@ def _tuples(table: pa.Table) -> Iterator[tuple[Any, ...]]:
     return zip(*columns, strict=True)
 
 
-def first_plan(config: Config) -> HashPlan:
+def first_plan(config: Config, operator: Operator[Any]) -> KeyedPlan:
     """The plan that a new run begins with."""
+    if isinstance(operator, Divisible):
+        slots, per_slot = config.engine.slots, config.synopsis.partitions
+        return PrefixPlan.initial(slots, operator.code_bits, per_slot)
     return HashPlan.initial(config.engine.slots, config.flux.partitions)
 
 
@@ -168,16 +176,19 @@ def setting_of(
     budgets = {
         slot: replace(budget, memory_bytes=memory) for slot, memory in emulated.memory_bytes.items()
     }
+    named = source.id if operator.needs_id else POSITION_ID
     return KeyedSetting(
-        store, operator, KeyedIntake(operator, source.id, source.time, source.time_unit),
-        policy_of(config), budgets, budget, record_input=config.output.record_input,
-        emulated=emulated, epoch_events=config.engine.epoch_events, wanted_slots=wanted_slots,
-        sampling=sampling,
+        store, operator, KeyedIntake(operator, named, source.time, source.time_unit),
+        policy_of(config, operator, wanted_slots is not None), budgets, budget,
+        record_input=config.output.record_input, emulated=emulated,
+        epoch_events=config.engine.epoch_events, wanted_slots=wanted_slots, sampling=sampling,
     )  # fmt: skip
 
 
-def policy_of(config: Config) -> Policy:
-    """Who moves partitions."""
+def policy_of(config: Config, operator: Operator[Any], is_scaled: bool = False) -> Policy:
+    """Who moves partitions; ``is_scaled``: somebody else says how many slots there are."""
+    if isinstance(operator, Divisible):
+        return _synopsis_of(config, is_scaled)
     flux = config.flux
     if flux.policy == "static":
         return Static()
@@ -186,6 +197,20 @@ def policy_of(config: Config) -> Policy:
         FluxTuning(
             kind, collect_min=seconds(flux.collect), self_tuning=flux.self_tuning,
             collect_max=max(_LONGEST_COLLECTION, seconds(flux.collect)),
+        )
+    )  # fmt: skip
+
+
+def _synopsis_of(config: Config, is_scaled: bool) -> Policy:
+    synopsis = config.synopsis
+    if synopsis.policy == "static":
+        return Static()
+    most = synopsis.most_slots if synopsis.most_slots and not is_scaled else None
+    return SynopsisPolicy(
+        SynopsisTuning(
+            seconds(synopsis.observe) if synopsis.observe else 0.0, synopsis.hold, synopsis.calm,
+            synopsis.rest, memory_high=synopsis.memory_high, memory_low=synopsis.memory_low,
+            headroom=synopsis.headroom, return_below=synopsis.return_below, most_slots=most,
         )
     )  # fmt: skip
 

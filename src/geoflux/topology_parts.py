@@ -45,14 +45,15 @@ class Part:
     ) -> Engine | KeyedEngine:  # fmt: skip
         """Its engine, as its directory left it."""
         config, store = self.config, self.store
-        if self.operator is None:
+        operator = self.operator
+        if operator is None:
             setting = Setting(
                 config, store, self.inputs.schema, self.inputs.control, api.policy_of(config),
                 wanted_slots=wanted_slots, sampling=sampling,
             )  # fmt: skip
             return Engine.recovered(setting, lambda: api.first_plan(setting, self.inputs.events))
-        keyed = keyed_api.setting_of(self.operator, config, store, emulated, wanted_slots, sampling)
-        return KeyedEngine.recovered(keyed, lambda: keyed_api.first_plan(config))
+        keyed = keyed_api.setting_of(operator, config, store, emulated, wanted_slots, sampling)
+        return KeyedEngine.recovered(keyed, lambda: keyed_api.first_plan(config, operator))
 
     @property
     def idle_seconds(self) -> float:

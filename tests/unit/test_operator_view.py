@@ -37,7 +37,7 @@ def ran(folder: Path, epochs: int = 4) -> tuple[Config, Store, list[Manifest]]:
     source = api.opened_inputs(config, store, None, NAME).events
     assert source is not None
     setting = keyed_api.setting_of(by_hand.OPERATOR, config, store, SLOW)
-    engine = KeyedEngine.recovered(setting, lambda: keyed_api.first_plan(config))
+    engine = KeyedEngine.recovered(setting, lambda: keyed_api.first_plan(config, by_hand.OPERATOR))
     return config, store, [
         run_epoch(engine, source, n, (400 * n, 400 * (n + 1)), 2) for n in range(epochs)
     ]  # fmt: skip

@@ -9,9 +9,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from geoflux.balance.flux_loads import SiteReport
+from geoflux.balance.parts import Part
 from geoflux.balance.requests import Answer, Ask
 from geoflux.balance.tuning import Tuning
 from geoflux.plan import Change
@@ -37,6 +38,12 @@ class SlotLoad:
     """Of a keyed operator: what its partitions took in, and what they hold."""
     load_seconds: float = 0.0
     """Of the busy ones, those in which states were opened."""
+    arrivals: int = 0
+    """Of a keyed operator: rows that came in the epoch."""
+    waiting: int = 0
+    """Rows that it handed back."""
+    parts: Mapping[int, tuple[Part, ...]] = field(default_factory=dict)
+    """By partition what its parts got and hold, where the policy asks for it."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +107,8 @@ class Policy(ABC):
 
     tuning: Tuning | None = None
     """What slots measure and search by; ``None``: they keep no statistics."""
+    measures: ClassVar[bool] = False
+    """Whether slots tell of the parts of their partitions (:mod:`geoflux.balance.parts`)."""
 
     def orders(self, now: float, state: Mapping[str, Any]) -> Orders:
         """What the slots are to do in the epoch that opens now."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from geoflux.cli.epoch_series import Manifest
 from geoflux.cli.wording import plural
+from geoflux.plan.prefixes import named
 
 Change = dict[str, Any]
 
@@ -35,6 +36,8 @@ def told_change(change: Change) -> str:
     'move partition 7 to slot 2'
     >>> told_change({"kind": "resize", "slots": 6})
     'have 6 slots'
+    >>> told_change({"kind": "splitprefix", "partition": 7, "pieces": [[1, 2, 0], [6, 3, 1]]})
+    'cut off partition 7: 01 to slot 0, 110 to slot 1'
     """
     match change:
         case {"kind": "move", "partition": partition, "to": to}:
@@ -45,6 +48,11 @@ def told_change(change: Change) -> str:
             return f"split partition {partition} at {line}, to {owners}"
         case {"kind": "merge", "first": first, "second": second, "to": to}:
             return f"merge partitions {first} and {second}, to slot {to}"
+        case {"kind": "splitprefix", "partition": partition, "pieces": pieces}:
+            told = ", ".join(f"{named((code, bits))} to slot {to}" for code, bits, to in pieces)
+            return f"cut off partition {partition}: {told}"
+        case {"kind": "mergeprefix", "code": code, "bits": bits, "to": to}:
+            return f"merge all of {named((code, bits))}, to slot {to}"
         case {"kind": "resize", "slots": slots}:
             return f"have {plural(slots, 'slot')}"
     return json.dumps(change)
@@ -56,7 +64,7 @@ def told_changes(changes: Sequence[Change]) -> str:
     >>> told_changes([{"kind": "move"}, {"kind": "split"}, {"kind": "move"}])
     '2 moves, 1 split'
     """
-    kinds = Counter(str(change.get("kind")) for change in changes)
+    kinds = Counter(str(change.get("kind")).removesuffix("prefix") for change in changes)
     return ", ".join(plural(number, kind) for kind, number in kinds.items())
 
 

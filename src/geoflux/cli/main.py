@@ -1,4 +1,4 @@
-"""The command line: ``geoflux run | verify | snapshot | plan | guard | doctor | bench``.
+"""The command line: ``geoflux run | verify | snapshot | query | chart | plan | guard | …``.
 
 A user's mistake is one sentence on standard error and exit code 2; there is never a stack trace
 for it. ``--json`` ends the output with one JSON object on a line of its own.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,6 +18,7 @@ import typer
 from rich.console import Console
 
 from geoflux.cli.guard_commands import guard
+from geoflux.cli.sketch_commands import chart, query
 from geoflux.config import Config
 from geoflux.errors import ConfigError, GeofluxError, IntegrityError
 
@@ -31,6 +32,11 @@ app = typer.Typer(
 bench = typer.Typer(no_args_is_help=True, help="Benchmarks; each prints a table.")
 app.add_typer(bench, name="bench")
 app.add_typer(guard, name="guard")
+app.add_typer(chart, name="chart")
+app.command(
+    epilog='Examples:  geoflux query out "SELECT mean(speed), count(*) GROUP BY geohash(3)"   |   '
+    'geoflux query out "SELECT deciles(speed) WHERE hour BETWEEN 14 AND 16" --json'
+)(query)
 
 Json = Annotated[bool, typer.Option("--json", help="End with one JSON object on its own line.")]
 
@@ -64,8 +70,9 @@ def run(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Match a stream against standing queries until it is drained, over, or interrupted; or run
-    an application, where the file describes one with tables [[operator]]."""
+    """Match a stream against standing queries until it is drained, over, or interrupted; or keep a
+    sketch of it, where the file has [sketch]; or run an application, where it describes one with
+    tables [[operator]]."""
     from geoflux.cli.topology_run import describes_topology, run_file
 
     flags = _flags(settings or [])
@@ -76,7 +83,41 @@ def run(
     if config is not None and describes_topology(config):
         run_file(config, flags, out, as_json)
         return
-    _run(Config.load(config, flags), out, as_json)
+    loaded = Config.load(config, flags)
+    if loaded.sketch.features:
+        _run_sketch(loaded, out, as_json)
+        return
+    _run(loaded, out, as_json)
+
+
+def _run_sketch(config: Config, out: Path, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from geoflux.engine.sketch_reader import open_sketch
+    from geoflux.sketch_api import run_sketch
+
+    console = Console(stderr=as_json)
+    summary = run_sketch(config, out, display=console, on_start=_stopped_by_signals(console.print))
+    found = open_sketch(out)
+    told = {"observations": found.observations, "sketch_bytes": found.bytes}
+    console.print(f'ask it:  geoflux query {out} "SELECT count(*)"', soft_wrap=True)
+    if as_json:
+        print(json.dumps(asdict(summary) | told))
+
+
+def _stopped_by_signals(say: Callable[[str], None]) -> Callable[[Any], None]:
+    """For whoever gets the stream when it starts: the first interrupt ends it between epochs."""
+
+    def started(stream: Any) -> None:
+        def interrupt(*_: Any) -> None:
+            say("stopping after this epoch; interrupt again to abandon it")
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            stream.stop()
+
+        signal.signal(signal.SIGINT, interrupt)
+        signal.signal(signal.SIGTERM, interrupt)
+
+    return started
 
 
 def _run(config: Config, out: Path, as_json: bool) -> None:
@@ -87,16 +128,7 @@ def _run(config: Config, out: Path, as_json: bool) -> None:
 
     console = Console(stderr=as_json)
     with Display(console, config, out) as display:
-
-        def started(stream: Any) -> None:
-            def interrupt(*_: Any) -> None:
-                display.say("stopping after this epoch; interrupt again to abandon it")
-                signal.signal(signal.SIGINT, signal.default_int_handler)
-                stream.stop()
-
-            signal.signal(signal.SIGINT, interrupt)
-            signal.signal(signal.SIGTERM, interrupt)
-
+        started = _stopped_by_signals(display.say)
         summary = api.run(config, out, on_epoch=display.epoch, on_start=started)
     report = write_report(config, store_of(out), summary)
     print_summary(console, summary, out, report)
@@ -271,6 +303,25 @@ def bench_swarm(
 
     run = partial(swarm.run_benchmark, data=data, parts=_parts(only, swarm.PARTS))
     _benchmark("geoflux bench swarm", run, swarm.BARS, quick, as_json)
+
+
+@bench.command("synopsis", epilog="Example:  geoflux bench synopsis --quick --json")
+def bench_synopsis(
+    quick: Annotated[bool, typer.Option(help="Smaller: within a minute or so.")] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Parquet file of real weather: ts, lon, lat, t2m_k, u10_ms, …"),
+    ] = None,
+    only: Annotated[
+        str, typer.Option(help="Parts of it: ingest, memory, bins, growth, queries.")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """The sketch: what it takes in, holds, and answers."""
+    from geoflux.bench import synopsis
+
+    run = partial(synopsis.run_benchmark, data=data, parts=_parts(only, synopsis.PARTS))
+    _benchmark("geoflux bench synopsis", run, synopsis.BARS, quick, as_json)
 
 
 @bench.command("flux", epilog="Example:  geoflux bench flux --quick --json")

@@ -16,8 +16,9 @@ from geoflux.cli.plan_history import asked_epoch
 from geoflux.cli.plots import slot_colour
 from geoflux.cli.wording import count, duration, plural, size
 from geoflux.engine.epochs import Manifest
+from geoflux.engine.keyed_engine import KeyedPlan
 from geoflux.errors import StateError
-from geoflux.plan import HashPlan
+from geoflux.plan import plan_from_dict
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.keys import store_of
 
@@ -28,7 +29,7 @@ class OperatorPlan:
 
     operator: str
     epoch: int
-    plan: HashPlan
+    plan: KeyedPlan
     ran: Manifest | None
 
     @classmethod
@@ -41,7 +42,7 @@ class OperatorPlan:
         name = f"plans/{version:08d}.json"
         if not store.exists(name):
             raise StateError(f"{out} has no plan {version} yet; ask again when the run has started")
-        return cls(operator, number, HashPlan.from_dict(store.read_json(name)), ran)
+        return cls(operator, number, plan_from_dict(store.read_json(name)), ran)
 
     @property
     def owned(self) -> list[int]:
@@ -55,7 +56,7 @@ class OperatorPlan:
         """Plain values."""
         return {
             "operator": self.operator, "epoch": self.epoch, "plan": self.plan.version,
-            "kind": "hash", "owned": self.owned,
+            "kind": self.plan.to_dict()["kind"], "owned": self.owned,
             "measured_in_epoch": None if self.ran is None else self.ran["epoch"],
             "decision": None if self.ran is None else {
                 "reason": reason_of(self.ran), "changes": changes_of(self.ran),

@@ -36,19 +36,21 @@ def run_operator(
     on_epoch: Callable[[Manifest], None] | None = None,
     on_results: Callable[[DataFrame, int], None] | None = None,
     emulated: Emulated | None = None,
-    display: bool = False,
+    display: bool | Console = False,
+    on_start: Callable[[Any], None] | None = None,
 ) -> OperatorSummary:
     """Run an operator until the stream is drained or its duration is over.
 
     Like :func:`geoflux.run`: ``out`` is the run's directory, and the same call on a directory that
     a crash left behind goes on where it was. The results are in ``out/results``, and
     ``on_results`` gets those of each epoch; ``out/report.html`` says how the run went, and with
-    ``display`` a terminal shows how it goes. ``emulated`` makes slots slow or short of memory on
-    purpose, for benchmarks.
+    ``display`` a terminal (or the console that is given) shows how it goes. ``emulated`` makes
+    slots slow or short of memory on purpose, for benchmarks. ``on_start`` gets the stream, whose
+    ``stop()`` ends the run after the epoch under way.
     """
     from geoflux.spark.stream import Listener
 
-    console = Console()
+    console = display if isinstance(display, Console) else Console()
     shown = OperatorDisplay(console, config, Path(out)) if display else None
 
     def heard(manifest: Manifest) -> None:
@@ -59,7 +61,7 @@ def run_operator(
 
     with shown or nullcontext():
         listener = Listener(heard, on_results)
-        summary = operated(operator, config, out, listener, events, spark, emulated)
+        summary = operated(operator, config, out, listener, events, spark, emulated, on_start)
     report = write_operator_report(config, store_of(out), summary, type(operator).__name__)
     if display:
         print_operator_summary(console, summary, Path(out), report)

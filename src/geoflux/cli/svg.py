@@ -20,29 +20,6 @@ _NAMES = ("ink", "muted", "line", "map", "accent", "accent2", "warm", "leaf", "p
 COLOUR = {name: f"#0102{number + 16:02x}" for number, name in enumerate(_NAMES)}
 """Placeholder of each CSS variable (``--ink`` and so on)."""
 
-_STYLE: Any = {
-    "svg.fonttype": "none",
-    "svg.image_inline": True,
-    "font.size": 11,
-    "axes.edgecolor": COLOUR["line"],
-    "axes.linewidth": 1,
-    "figure.constrained_layout.w_pad": 0.03,
-    "figure.constrained_layout.h_pad": 0.03,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.spines.left": False,
-    "axes.labelcolor": COLOUR["muted"],
-    "axes.axisbelow": True,
-    "text.color": COLOUR["ink"],
-    "xtick.color": COLOUR["line"],
-    "ytick.color": COLOUR["line"],
-    "xtick.labelcolor": COLOUR["muted"],
-    "ytick.labelcolor": COLOUR["muted"],
-    "ytick.major.size": 0,
-    "grid.color": COLOUR["line"],
-    "grid.linewidth": 0.8,
-}
-
 _METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
 _FONT = re.compile(r"font: ((?:\w+ )?)([\d.]+)px [^;\"]*")
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{2,}")
@@ -50,15 +27,41 @@ _ID = re.compile(r' id="([^"]*)"')
 _TIP = re.compile(r'<g id="tip-(\d+)">')
 
 
-def new_figure(width: float, height: float) -> Figure:
+def style_of(colour: Mapping[str, str]) -> Any:
+    """Settings of matplotlib for the house style, in some colours."""
+    return {
+        "svg.fonttype": "none",
+        "svg.image_inline": True,
+        "font.size": 11,
+        "axes.edgecolor": colour["line"],
+        "axes.linewidth": 1,
+        "figure.constrained_layout.w_pad": 0.03,
+        "figure.constrained_layout.h_pad": 0.03,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.spines.left": False,
+        "axes.labelcolor": colour["muted"],
+        "axes.axisbelow": True,
+        "text.color": colour["ink"],
+        "xtick.color": colour["line"],
+        "ytick.color": colour["line"],
+        "xtick.labelcolor": colour["muted"],
+        "ytick.labelcolor": colour["muted"],
+        "ytick.major.size": 0,
+        "grid.color": colour["line"],
+        "grid.linewidth": 0.8,
+    }
+
+
+def new_figure(width: float, height: float, colour: Mapping[str, str] = COLOUR) -> Figure:
     """An empty figure of so many CSS pixels, without a background."""
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(style_of(colour)):
         return Figure(figsize=(width / 72, height / 72), dpi=72, layout="constrained")
 
 
-def new_axes(figure: Figure, place: Any = None) -> Any:
+def new_axes(figure: Figure, place: Any = None, colour: Mapping[str, str] = COLOUR) -> Any:
     """Axes in the house style: no frame, faint horizontal lines."""
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(style_of(colour)):
         axes = figure.add_subplot(111 if place is None else place)
     axes.patch.set_visible(False)
     axes.grid(axis="y")
@@ -75,7 +78,7 @@ def as_svg(figure: Figure, label: str, tips: Mapping[int, str] | None = None) ->
     figure.patch.set_visible(False)
     # The salt makes the ids of clips and markers the same in every run, and no two figures share
     # one by chance.
-    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": label}):
+    with matplotlib.rc_context({**style_of(COLOUR), "svg.hashsalt": label}):
         canvas: Any = FigureCanvasSVG(figure)
         canvas.print_svg(buffer)
     text = buffer.getvalue()

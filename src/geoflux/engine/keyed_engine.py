@@ -1,7 +1,9 @@
-"""The engine of a keyed operator: the same epochs as for standing queries, over hashed keys.
+"""The engine of a keyed operator: the same epochs as for standing queries, over hashed keys, or
+over places by their prefixes.
 
 Opened, worked on, committed; a crash anywhere replays the epoch. States and rows that were handed
-back are references in the manifest, so that moving a partition moves nothing but ownership.
+back are references in the manifest, so that moving, splitting or merging partitions moves nothing
+but ownership.
 
 Invariant: received + carried in = processed + quarantined + carried out, in every epoch.
 """
@@ -18,6 +20,9 @@ from geoflux.balance.back_pressure import next_limit
 from geoflux.balance.flux_loads import SiteReport
 from geoflux.balance.policy import Decision, Observed, Policy, SlotLoad, Static
 from geoflux.engine.epochs import Epochs, Manifest, begun_with, read_plan, write_plan
+from geoflux.engine.keyed_heirs import shared_out
+from geoflux.engine.keyed_holdings import KeyedHoldings
+from geoflux.engine.keyed_parts import parts_of
 from geoflux.engine.keyed_roots import check_rows
 from geoflux.engine.keyed_rows import KeyedIntake
 from geoflux.engine.keyed_streams import check_streams
@@ -26,15 +31,16 @@ from geoflux.engine.rooted import Sampling, told
 from geoflux.engine.staging import publish, published_name, sweep
 from geoflux.engine.task import RouteReport
 from geoflux.engine.wanted import WantedSlots, asked_for, with_slots
-from geoflux.errors import IntegrityError
-from geoflux.operators.keyed import Operator
-from geoflux.plan import Change, HashPlan
+from geoflux.errors import IntegrityError, OperatorError
+from geoflux.operators.keyed import Divisible, Operator
+from geoflux.plan import Change, HashPlan, PrefixPlan, plan_from_dict, succession
 from geoflux.state.epoch_log import EpochLog
-from geoflux.state.refs import Ref, StateMap
 from geoflux.state.store import Store
 
 _NOT_SUMMED = ("result_files", "states", "carried", "sizes", "tuples", "spilled", "streams",
-               "acks")  # fmt: skip
+               "acks", "parts")  # fmt: skip
+KeyedPlan = HashPlan | PrefixPlan
+"""What a keyed operator is partitioned by: hashed keys, or prefixes of places."""
 
 
 @dataclass(frozen=True)
@@ -70,48 +76,42 @@ class KeyedOpened:
 class KeyedEngine(Epochs):
     """Epochs of a keyed operator, one after another, on a run's directory."""
 
-    def __init__(self, setting: KeyedSetting, plan: HashPlan) -> None:
+    def __init__(self, setting: KeyedSetting, plan: KeyedPlan) -> None:
         super().__init__(setting.store)
+        _check_operator(setting.operator, plan)
         self._setting = setting
         self._plan = plan
-        self._states, self._carried = StateMap({}), StateMap({})
-        self._sizes: dict[int, int] = {}
-        self._turns: dict[int, int] = {}
-        self._spilled: frozenset[int] = frozenset()
+        self._held = KeyedHoldings()
         self._policy_state: dict[str, Any] = {}
         self._carried_rows = 0
         self.epoch_events = setting.epoch_events
 
     @classmethod
-    def recovered(cls, setting: KeyedSetting, first_plan: Callable[[], HashPlan]) -> KeyedEngine:
+    def recovered(cls, setting: KeyedSetting, first_plan: Callable[[], KeyedPlan]) -> KeyedEngine:
         """The engine as its directory left it; ``first_plan`` is asked only in a new one."""
         check_streams(setting.operator)
         check_rows(setting.operator)
         store, log = setting.store, EpochLog(setting.store)
         last = log.last()
         if last is None:
-            engine = cls(setting, HashPlan.from_dict(begun_with(store, first_plan)))
+            engine = cls(setting, plan_from_dict(begun_with(store, first_plan)))
         else:
             manifest = log.manifest(last)
             publish(store, manifest["files"])
-            engine = cls(setting, HashPlan.from_dict(read_plan(store, manifest["next_plan"])))
+            engine = cls(setting, plan_from_dict(read_plan(store, manifest["next_plan"])))
             engine._take_over(manifest)
         sweep(store, engine._segments())
         return engine
 
     def _take_over(self, manifest: Manifest) -> None:
         self.last = manifest["epoch"]
-        self._states = StateMap.from_dict(manifest["states"])
-        self._carried = StateMap.from_dict(manifest["carried"])
-        self._sizes = {int(p): size for p, size in manifest["sizes"].items()}
-        self._turns = {int(p): epoch for p, epoch in manifest["turns"].items()}
-        self._spilled = frozenset(manifest["spilled"])
+        self._held = KeyedHoldings.from_dict(manifest)
         self._policy_state = manifest["policy"]
         self._carried_rows = manifest["carried_out"]
         self.epoch_events = min(manifest["next_epoch_events"], self._setting.epoch_events)
 
     @property
-    def plan(self) -> HashPlan:
+    def plan(self) -> KeyedPlan:
         """The plan of the next epoch."""
         return self._plan
 
@@ -121,14 +121,15 @@ class KeyedEngine(Epochs):
 
     def open(self, epoch: int, final: bool = False) -> KeyedOpened:
         """Fix what an epoch does; all of it follows from the last manifest."""
-        setting = self._setting
+        setting, held = self._setting, self._held
         if self._log.intent(epoch) is None:
             self._log.open(epoch, {"epoch": epoch, "plan": self._plan.version})
         task = KeyedTask(
-            epoch, setting.store, self._plan, setting.operator, setting.intake, self._states.refs,
-            self._carried.refs, self._sizes, self._spilled, self._turns, setting.budgets,
+            epoch, setting.store, self._plan, setting.operator, setting.intake, held.states.refs,
+            held.carried.refs, held.sizes, held.spilled, held.turns, setting.budgets,
             setting.budget, record_input=setting.record_input, emulated=setting.emulated,
             sampling=setting.sampling,
+            measure=setting.policy.measures and isinstance(self._plan, PrefixPlan),
         )  # fmt: skip
         return KeyedOpened(task, setting.clock())
 
@@ -140,15 +141,7 @@ class KeyedEngine(Epochs):
         epoch, before = opened.task.epoch, self._segments()
         slots = sorted(slots, key=lambda slot: slot.slot)
         counts = self._conserved(epoch, slots, routes)
-        for report in slots:
-            news = {int(p): tuple(Ref.of(r) for r in refs) for p, refs in report.states.items()}
-            self._states = self._states.replaced(news)
-            self._sizes |= {int(p): size for p, size in report.sizes.items()}
-            self._turns |= {int(p): epoch for p, rows in report.tuples.items() if rows}
-        self._carried = StateMap(
-            {int(p): tuple(Ref.of(r) for r in refs) for s in slots for p, refs in s.carried.items()}
-        )
-        self._spilled = frozenset(int(p) for report in slots for p in report.spilled)
+        self._held = self._held.after(epoch, slots)
         self._carried_rows = counts["carried_out"]
         self.epoch_events = next_limit(
             self.epoch_events, self._setting.epoch_events, self._fullness(slots)
@@ -196,7 +189,8 @@ class KeyedEngine(Epochs):
         loads = tuple(
             SlotLoad(
                 s.slot, s.processed, 0, 0, s.busy_seconds, load_seconds=s.load_seconds,
-                site=self._site(s),
+                site=self._site(s), arrivals=s.arrivals, waiting=s.carried_rows,
+                parts=parts_of(s.parts),
             )
             for s in slots
         )  # fmt: skip
@@ -204,20 +198,32 @@ class KeyedEngine(Epochs):
         decision, self._policy_state = self._setting.policy.decide(
             seen, self._plan, self._policy_state
         )
-        self._apply(decision.changes)
+        rows = {int(p): float(n) for s in slots for p, n in s.tuples.items()}
+        rows = self._apply(decision.changes, rows, loads)
         if self._setting.wanted_slots is not None:
-            changes, reason = asked_for(self._setting.wanted_slots, self._plan)
+            changes, reason = asked_for(self._setting.wanted_slots, self._plan, rows)
             if changes:
-                self._apply(changes)
+                self._apply(changes, rows, loads)
                 self._policy_state = self._setting.policy.resized(self._policy_state)
                 decision = with_slots(decision, changes, reason)
         if decision.changes:
             write_plan(self._setting.store, self._plan)
         return decision
 
-    def _apply(self, changes: Sequence[Change]) -> None:
+    def _apply(
+        self, changes: Sequence[Change], rows: dict[int, float], loads: Sequence[SlotLoad]
+    ) -> dict[int, float]:
+        """Go on with a plan that was changed, with all that is known by partition; ``rows`` are
+        what partitions had to do, and are given back by the new ones."""
+        parts = {p: some for load in loads for p, some in load.parts.items()}
         for change in changes:
-            self._plan = self._plan.apply(change)
+            before, self._plan = self._plan, self._plan.apply(change)
+            if isinstance(before, PrefixPlan) and isinstance(self._plan, PrefixPlan):
+                gone, new = succession(before, self._plan)
+                if new:
+                    self._held = self._held.succeeded(gone, new, parts)
+                    rows = shared_out(rows, gone, new, parts, "rows")
+        return rows
 
     def _budget(self, slot: int) -> Budget:
         return self._setting.budgets.get(slot, self._setting.budget)
@@ -244,11 +250,7 @@ class KeyedEngine(Epochs):
             "opened": opened.started,
             "plan": opened.task.plan.version,
             "next_plan": self._plan.version,
-            "states": self._states.to_dict(),
-            "carried": self._carried.to_dict(),
-            "sizes": {str(p): size for p, size in self._sizes.items()},
-            "turns": {str(p): epoch for p, epoch in self._turns.items()},
-            "spilled": sorted(self._spilled),
+            **self._held.to_dict(),
             "next_epoch_events": self.epoch_events,
             "policy": self._policy_state,
             **decision.to_dict(),
@@ -265,7 +267,24 @@ class KeyedEngine(Epochs):
         }
 
     def _segments(self) -> frozenset[str]:
-        return self._states.segments() | self._carried.segments()
+        return self._held.segments()
+
+
+def _check_operator(operator: Operator[Any], plan: KeyedPlan) -> None:
+    """Raise :class:`OperatorError` where an operator cannot be partitioned as a plan has it."""
+    if not isinstance(plan, PrefixPlan):
+        return
+    name = type(operator).__name__
+    if not isinstance(operator, Divisible):
+        raise OperatorError(
+            f"{name} is partitioned by its key, and this run by places; it needs the methods of "
+            "Divisible, or a directory of its own"
+        )
+    if operator.code_bits != plan.code_bits:
+        raise OperatorError(
+            f"{name}.code_bits is {operator.code_bits}, and this run has places of "
+            f"{plan.code_bits} bits; go on as it began, or use a new directory"
+        )
 
 
 def _streams(operator: Operator[Any], slots: Sequence[KeyedReport]) -> dict[str, list[list[Any]]]:

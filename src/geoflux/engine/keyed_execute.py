@@ -18,18 +18,20 @@ import pyarrow.parquet as pq
 from geoflux.balance.residency import in_turn, spilled_now
 from geoflux.balance.skew_buffer import SkewBuffer
 from geoflux.engine.blobs import by_partition
+from geoflux.engine.keyed_parts import told_parts
 from geoflux.engine.keyed_roots import Tracer
-from geoflux.engine.keyed_rows import read_followed, read_rows, together, write_rows
-from geoflux.engine.keyed_states import dropped, put_back, saved, taken
+from geoflux.engine.keyed_rows import read_carried, together, write_rows
+from geoflux.engine.keyed_states import dropped, forget_others, put_back, saved, taken
 from geoflux.engine.keyed_streams import split
 from geoflux.engine.keyed_task import KeyedReport, KeyedTask
-from geoflux.engine.marks import Placed, placed
+from geoflux.engine.marks import Marks, Placed, placed
 from geoflux.engine.rooted import Watch, as_text
 from geoflux.engine.route import Parcel, received
 from geoflux.engine.staging import staged_name
 from geoflux.engine.task import RouteReport
 from geoflux.errors import OperatorError
-from geoflux.operators.keyed import ROW
+from geoflux.operators.keyed import ROW, Divisible
+from geoflux.plan import PrefixPartition, PrefixPlan
 from geoflux.scale.services import ServiceSums
 from geoflux.state.refs import Ref
 from geoflux.state.segments import unique_name
@@ -58,7 +60,7 @@ class _Slot:
         self._own = [ROW] if ROW in task.operator.output.names else []
         self._watch = Watch()
         with self._watch:
-            followed = Placed() if task.sampling is None else self._followed(mine)
+            followed = Placed() if task.sampling is None else self._followed()
             self._tracer = Tracer(task.operator, task.sampling, followed)
         self._bytes_in = sum(map(len, blobs))
         self._per_row = {p: -(-t.nbytes // max(len(t), 1)) for p, t in self._waiting.items()}
@@ -73,29 +75,29 @@ class _Slot:
 
     def _inputs(self, mine: list[int], blobs: list[Any]) -> dict[int, pa.Table]:
         """By partition what was handed back, and after it what is new, in order."""
-        pieces = {
-            p: [read_rows(self._task.store, ref) for ref in self._task.carried.get(p, ())]
+        task = self._task
+        self._carried: dict[int, list[tuple[pa.Table, Marks]]] = {
+            p: [read_carried(task.store, task.operator, ref) for ref in task.carried.get(p, ())]
             for p in mine
         }
+        self._new: dict[int, list[pa.Table]] = {p: [] for p in mine}
         self._contents: list[Any] = []
         for partition, batches in by_partition(blobs, self._contents).items():
             plain = [batch.replace_schema_metadata(None) for batch in batches]
-            pieces[partition] += [pa.Table.from_batches([batch]) for batch in plain]
-        known = self._task.carried
-        self._arrived = sum(
-            len(t) for p, some in pieces.items() for t in some[len(known.get(p, ())) :]
-        )
-        return {p: together(parts) for p, parts in pieces.items() if parts}
+            self._new[partition] += [pa.Table.from_batches([batch]) for batch in plain]
+        self._arrived = sum(len(rows) for some in self._new.values() for rows in some)
+        pieces = {p: [*(rows for rows, _ in self._carried[p]), *self._new[p]] for p in mine}
+        return {p: together(some) for p, parts in pieces.items() if (some := _filled(parts))}
 
-    def _followed(self, mine: list[int]) -> Placed:
+    def _followed(self) -> Placed:
         """Those of the input that are followed."""
-        store, carried = self._task.store, self._task.carried
         found, before = Placed(), dict[int, int]()
-        for segment in dict.fromkeys(ref.segment for p in mine for ref in carried.get(p, ())):
-            some = read_followed(store, segment)
-            found += some.taken(np.isin(some.partitions, mine))
-        for p in mine if carried else ():
-            before[p] = sum(len(read_rows(store, ref)) for ref in carried.get(p, ()))
+        for p, pieces in self._carried.items():
+            before[p] = 0
+            for rows, marks in pieces:
+                mine = Placed(np.full(len(marks), p), marks)
+                found += mine.taken(np.ones(len(marks), np.bool_), before[p])
+                before[p] += len(rows)
         return found + placed(self._contents, before)
 
     def worked(self) -> KeyedReport:
@@ -187,12 +189,14 @@ class _Slot:
     def _kept(self) -> tuple[dict[int, tuple[Ref, ...]], dict[int, tuple[Ref, ...]]]:
         """Save states and what is handed back; returns the references to both."""
         task = self._task
-        refs = saved(task.store, task.operator, self._slot, self._changed)
+        refs = saved(task.store, task.operator, self._slot, self._changed, self._chunk())
         for partition, (_, state, _) in self._changed.items():
             if partition in self._spilled:
                 dropped(task.store, partition)
             else:
                 put_back(task.store, partition, refs[partition], state)
+        if isinstance(task.plan, PrefixPlan):
+            forget_others(task.store, {p.id for p in task.plan.partitions})
         name = unique_name("state", f"carry-s{self._slot}")
         rest = {p: self._buffer.peek(p) for p in self._buffer.waiting()}
         if rest:
@@ -220,8 +224,20 @@ class _Slot:
             sum(rows.values()), self._buffer.bytes, sum(self._sizes[p] for p in self._spilled),
             sum(count for p, count in rows.items() if p in self._spilled), bool(carried),
             self._arrived, ServiceSums.of(self._timed, self._squares).to_list(),
-            derived, acks, self._watch.seconds,
+            derived, acks, self._watch.seconds, self._parts(),
         )  # fmt: skip
+
+    def _parts(self) -> dict[str, list[list[Any]]]:
+        """What the parts of partitions got and hold, where it is asked for."""
+        task, told = self._task, {}
+        if not (task.measure and isinstance(task.operator, Divisible)):
+            return {}
+        for p in task.plan.partitions:
+            if p.slot == self._slot and isinstance(p, PrefixPartition):
+                state = self._changed[p.id][1] if p.id in self._changed else None
+                parts = told_parts(task.operator, p, self._new[p.id], state)
+                told[str(p.id)] = [list(part) for part in parts]
+        return told
 
     def _written(self) -> dict[str, list[list[Any]]]:
         """Write the results, one file per stream that has any; by stream its file and rows."""
@@ -247,6 +263,11 @@ class _Slot:
                         writer.add_key_value_metadata(marks.to_metadata())
             streams[stream] = [[name, len(table)]]
         return streams
+
+
+def _filled(pieces: list[pa.Table]) -> list[pa.Table]:
+    """Those with rows: what was handed back may all have been another's part of it."""
+    return [piece for piece in pieces if len(piece)]
 
 
 def _names(schema: pa.Schema) -> str:

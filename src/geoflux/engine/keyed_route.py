@@ -44,9 +44,7 @@ def route(
             if task.record_input:
                 recorded.append(record_rows(task.store, task.epoch, batch.table))
             if len(rows):
-                order, stretches = addresses.sorted(
-                    task.plan.locate(rows.column(task.operator.key))
-                )
+                order, stretches = addresses.sorted(task.located(rows))
                 ordered = rows.take(pa.array(order)).combine_chunks().to_batches()[0]
                 with watch:
                     marks = marks.ordered(order)

@@ -6,7 +6,7 @@ it took in since a state was last saved (a journal), and how it hands back what 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from geoflux.engine.intake import POSITION_ID, converted, explained, micros_of, whole_array
 from geoflux.engine.marks import Marks, Placed
 from geoflux.engine.source import RawBatch, Rejected
-from geoflux.operators.keyed import ID, TIME, Operator
+from geoflux.operators.keyed import ID, TIME, Divisible, Operator
 from geoflux.state.refs import Ref
 from geoflux.state.segments import reopened, write_segment
 from geoflux.state.store import Store
@@ -45,7 +45,7 @@ class KeyedIntake:
     @property
     def needed(self) -> frozenset[str]:
         """The columns to read."""
-        names = {self.operator.key, *self.operator.columns, self.id}
+        names = {self.operator.key, *self.operator.columns, self.id} - {""}
         return frozenset(names | ({self.time} if self.operator.needs_time else set())) - {
             POSITION_ID, ID,
         }  # fmt: skip
@@ -57,18 +57,24 @@ class KeyedIntake:
         verdict = np.full(len(table), 1 if lacking else 0, np.uint8)
         columns: dict[str, pa.Array] = {}
         if not lacking:
-            named = [n for n in (operator.key, *operator.columns) if n != ID]
+            named = [n for n in (operator.key, *operator.columns) if n not in (ID, "")]
             columns = {n: whole_array(table.column(n)) for n in named}
             columns[ID] = self._ids(batch)
             columns[TIME], known = self._times(table)
+            key = columns[operator.key] if operator.key else None
             for code, good in (
-                (2, pc.is_valid(columns[operator.key]).to_numpy(zero_copy_only=False)),
+                (2, None if key is None else pc.is_valid(key).to_numpy(zero_copy_only=False)),
                 (3, known),
                 (4, pc.is_valid(columns[ID]).to_numpy(zero_copy_only=False)),
             ):
                 if good is not None:
                     verdict[(verdict == 0) & ~good] = code
-        rejected = list(batch.rejected) + explained(table, verdict, lacking, _SENTENCES)
+            refused = operator.judged(pa.table(columns))
+            if refused is not None:
+                first = (verdict == 0) & (refused > 0)
+                verdict[first] = refused[first] + len(_SENTENCES)
+        sentences = {**_SENTENCES, **operator.refusals}
+        rejected = list(batch.rejected) + explained(table, verdict, lacking, sentences)
         if lacking:
             return pa.table({}), batch.positions[:0], rejected
         rows = pa.table(columns)
@@ -97,10 +103,11 @@ def together(pieces: Sequence[pa.Table]) -> pa.Table:
 
 
 def write_rows(
-    store: Store, name: str, rows: Mapping[int, pa.Table], followed: Placed | None = None
-) -> None:
+    store: Store, name: str, rows: Mapping[int, pa.Table], followed: Placed | None = None,
+    batch: int | None = None,
+) -> None:  # fmt: skip
     """Rows of several partitions, in the order given, as one segment; with those of them that are
-    followed."""
+    followed, and in batches of how many they were processed."""
     table = together(list(rows.values()))
     ends = np.cumsum([len(part) for part in rows.values()])
     arrays = {_ROWS + name: table.column(name) for name in table.schema.names}
@@ -109,7 +116,8 @@ def write_rows(
     if followed is not None and len(followed):
         arrays["mark.partitions"] = followed.partitions
         arrays |= {f"mark.{field}": getattr(followed.marks, field) for field in _MARKED}
-    write_segment(store, name, arrays, {"kind": "rows", "columns": table.schema.names})
+    about = {"kind": "rows", "columns": table.schema.names, "batch": batch}
+    write_segment(store, name, arrays, about)
 
 
 def read_rows(store: Store, ref: Ref) -> pa.Table:
@@ -123,10 +131,30 @@ def read_rows(store: Store, ref: Ref) -> pa.Table:
     return table.slice(first, int(ends[place]) - first)
 
 
-def read_followed(store: Store, segment: str) -> Placed:
-    """Those of the rows of a segment that are followed."""
-    known = reopened(store, segment)
+def batches_of(store: Store, ref: Ref) -> Iterator[pa.Table]:
+    """The rows of a journal as they were processed: an operator whose state depends on how rows are
+    cut into batches has the same one again."""
+    rows = read_rows(store, ref)
+    batch = reopened(store, ref.segment).about.get("batch") or max(len(rows), 1)
+    for first in range(0, len(rows), batch):
+        yield rows.slice(first, batch)
+
+
+def read_carried(store: Store, operator: Operator[Any], ref: Ref) -> tuple[pa.Table, Marks]:
+    """Rows that were handed back, in their order, and those of them that are followed; of a
+    partition that was split or merged since, the rows that are meant of it."""
+    rows, marks = read_rows(store, ref), _followed(store, ref)
+    if ref.prefix is None:
+        return rows, marks
+    assert isinstance(operator, Divisible), "only places have prefixes"
+    code, bits = ref.prefix
+    mine = np.flatnonzero(operator.place(rows) >> (operator.code_bits - bits) == code)
+    return rows.take(pa.array(mine)), marks.among(mine)
+
+
+def _followed(store: Store, ref: Ref) -> Marks:
+    known = reopened(store, ref.segment)
     if "mark.partitions" not in known.columns:
-        return Placed()
+        return Marks()
     marks = Marks(*(known.array(f"mark.{field}") for field in _MARKED))
-    return Placed(known.array("mark.partitions"), marks)
+    return marks.taken(known.array("mark.partitions") == ref.partition)

@@ -1,7 +1,9 @@
 """States of a keyed operator, open in a worker and saved as segments.
 
-A state is a base, saved whole, and journals: the rows that came since, which are processed again
-to get it back. So what an epoch writes grows with its rows and not with the state. Invariant: a
+A state is a base, saved whole, and journals: the rows that came since, which are processed again,
+in the same batches, to get it back. So what an epoch writes grows with its rows and not with the
+state. A partition that was made of others has a state that is cut out of theirs, and joined, when
+it is opened; with its next change it is saved whole. Invariant: a
 cached state is taken out before it is changed, and put back under the references that stand for it
 then; an attempt that is never committed leaves nothing that anybody would find.
 """
@@ -10,13 +12,15 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from geoflux.engine.keyed_rows import read_rows, write_rows
-from geoflux.operators.keyed import Operator
+from geoflux.engine.keyed_heirs import origins
+from geoflux.engine.keyed_rows import batches_of, write_rows
+from geoflux.errors import OperatorError
+from geoflux.operators.keyed import Divisible, Operator
 from geoflux.state.refs import Ref
 from geoflux.state.segments import reopened, unique_name, write_segment
 from geoflux.state.store import Store
@@ -33,6 +37,30 @@ def taken(store: Store, operator: Operator[Any], partition: int, refs: tuple[Ref
         known = _cache.pop((store.root, partition), None)
     if known is not None and known[0] == refs:
         return known[1]
+    return opened(store, operator, refs)
+
+
+def opened(store: Store, operator: Operator[Any], refs: Sequence[Ref]) -> Any:
+    """The state that some references of one partition stand for, as a value of its own; also for
+    whoever asks an operator's states and runs nothing."""
+    if not refs or refs[0].prefix is None:
+        return _replayed(store, operator, refs)
+    if not isinstance(operator, Divisible):
+        raise OperatorError(
+            f"{type(operator).__name__} cannot cut its states, and partitions were split or merged "
+            "here; it needs the methods of Divisible"
+        )
+    pieces = []
+    for origin, known, areas in origins(refs):
+        state = _remembered(store, origin, known)
+        if state is None:
+            state = _replayed(store, operator, known)
+        pieces += [operator.cut(state, *area) for area in areas]
+    return pieces[0] if len(pieces) == 1 else operator.joined(pieces)
+
+
+def _replayed(store: Store, operator: Operator[Any], refs: Sequence[Ref]) -> Any:
+    """What a base and its journals come to."""
     state = operator.empty()
     for ref in refs:
         if ref.kind == "state":
@@ -41,8 +69,17 @@ def taken(store: Store, operator: Operator[Any], partition: int, refs: tuple[Ref
             arrays = {n.removeprefix(prefix): a for n, a in columns.items() if n.startswith(prefix)}
             state = operator.install(arrays)
         else:
-            state, _ = operator.process(state, read_rows(store, ref))
+            for rows in batches_of(store, ref):
+                state, _ = operator.process(state, rows)
     return state
+
+
+def _remembered(store: Store, partition: int, refs: tuple[Ref, ...]) -> Any | None:
+    """The state of a retired partition, if it is still in memory here; it stays, for others that
+    are cut out of it."""
+    with _lock:
+        known = _cache.get((store.root, partition))
+    return known[1] if known is not None and known[0] == refs else None
 
 
 def put_back(store: Store, partition: int, refs: tuple[Ref, ...], state: Any) -> None:
@@ -53,6 +90,15 @@ def put_back(store: Store, partition: int, refs: tuple[Ref, ...], state: Any) ->
             _cache.popitem(last=False)
 
 
+def forget_others(store: Store, partitions: Collection[int]) -> None:
+    """Give the memory of states back whose partitions are no more; ``partitions`` are all that
+    there are."""
+    with _lock:
+        for root, partition in list(_cache):
+            if root == store.root and partition not in partitions:
+                del _cache[root, partition]
+
+
 def dropped(store: Store, partition: int) -> None:
     """Give the memory of a state back."""
     with _lock:
@@ -61,17 +107,19 @@ def dropped(store: Store, partition: int) -> None:
 
 def saved(
     store: Store, operator: Operator[Any], slot: int,
-    changed: Mapping[int, tuple[tuple[Ref, ...], Any, pa.Table]],
+    changed: Mapping[int, tuple[tuple[Ref, ...], Any, pa.Table]], batch: int,
 ) -> dict[int, tuple[Ref, ...]]:  # fmt: skip
     """Save changed states: given are, by partition, the references so far, the state now, and the
-    rows in between. Returns the references from now on."""
+    rows in between, which were processed in batches of so many. Returns the references from now
+    on."""
     if operator.stateless:
         return dict.fromkeys(changed, ())
     whole, journal = {}, {}
     refs: dict[int, tuple[Ref, ...]] = {}
     base, log = unique_name("state", f"keyed-s{slot}"), unique_name("state", f"journal-s{slot}")
     for partition, (before, state, rows) in changed.items():
-        if len(before) >= _MOST_JOURNALS or rows.nbytes >= operator.size(state):
+        is_heir = bool(before) and before[0].prefix is not None
+        if is_heir or len(before) >= _MOST_JOURNALS or rows.nbytes >= operator.size(state):
             for name, array in operator.extract(state).items():
                 whole[f"{partition}/{name}"] = array
             refs[partition] = (Ref("state", base, partition),)
@@ -81,5 +129,5 @@ def saved(
     if whole:
         write_segment(store, base, whole, {"kind": "keyed"})
     if journal:
-        write_rows(store, log, journal)
+        write_rows(store, log, journal, batch=batch)
     return refs

@@ -13,9 +13,11 @@ import pyarrow as pa
 
 from geoflux.engine.keyed_rows import KeyedIntake
 from geoflux.engine.rooted import Sampling
+from geoflux.errors import OperatorError
 from geoflux.operators.keyed import ID, Operator
-from geoflux.plan.hash_plan import HashPlan
+from geoflux.plan import HashPlan, PrefixPlan
 from geoflux.plan.hashing import stable_hash
+from geoflux.spatial.space import IntArray
 from geoflux.state.refs import Ref
 from geoflux.state.store import Store
 
@@ -73,7 +75,7 @@ class KeyedTask:
 
     epoch: int
     store: Store
-    plan: HashPlan
+    plan: HashPlan | PrefixPlan
     operator: Operator[Any]
     intake: KeyedIntake
     states: Mapping[int, tuple[Ref, ...]]
@@ -94,11 +96,21 @@ class KeyedTask:
     emulated: Emulated = field(default_factory=Emulated)
     sampling: Sampling | None = None
     """Which rows are followed; ``None``: none."""
+    measure: bool = False
+    """Whether slots tell of the parts of their partitions, which are prefixes."""
 
     @property
     def read_columns(self) -> frozenset[str]:
         """What to read of the events."""
         return self.intake.needed
+
+    def located(self, rows: pa.Table) -> IntArray:
+        """The place of each row's partition in the plan."""
+        places = self.operator.place(rows)
+        try:
+            return self.plan.locate(places)
+        except ValueError as error:
+            raise OperatorError(f"{type(self.operator).__name__}.place: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -141,6 +153,8 @@ class KeyedReport:
     """Followed rows that it processed: roots and acknowledgements (``rooted.as_text``)."""
     follow_seconds: float = 0.0
     """Of its busy seconds those that following took."""
+    parts: Mapping[str, list[list[Any]]] = field(default_factory=dict)
+    """By partition (as text) its parts: ``balance.parts.Part``."""
 
     def to_bytes(self) -> bytes:
         """For the trip to the driver."""

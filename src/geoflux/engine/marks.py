@@ -63,6 +63,18 @@ class Marks:
         found = np.searchsorted(self.places, order[places])
         return Marks(places, self.roots[found], self.ids[found])
 
+    def among(self, rows: Ints) -> Marks:
+        """Of the rows at these places, which ascend; at their places among them.
+
+        >>> ids = np.array([7, 8], np.uint64)
+        >>> Marks(np.array([1, 4]), ids, ids).among(np.array([0, 3, 4])).places.tolist()
+        [2]
+        """
+        found = np.searchsorted(rows, self.places)
+        good = found < len(rows)
+        good[good] = rows[found[good]] == self.places[good]
+        return Marks(found[good], self.roots[good], self.ids[good])
+
     def pairs(self) -> Ids:
         """Root and id of each: the acknowledgement of rows of which nothing came."""
         return np.column_stack([self.roots, self.ids])

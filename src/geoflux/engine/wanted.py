@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from geoflux.balance.policy import Decision
 from geoflux.errors import ConfigError
-from geoflux.plan import Change, GridPlan, HashPlan, resized
+from geoflux.plan import Change, GridPlan, HashPlan, PrefixPlan, resized
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,9 @@ WantedSlots = Callable[[], int | Wanted | None]
 
 
 def asked_for(
-    ask: WantedSlots, plan: HashPlan | GridPlan, loads: Mapping[int, float] | None = None
-) -> tuple[tuple[Change, ...], str]:
+    ask: WantedSlots, plan: HashPlan | GridPlan | PrefixPlan,
+    loads: Mapping[int, float] | None = None,
+) -> tuple[tuple[Change, ...], str]:  # fmt: skip
     """The changes to as many slots as are wanted and can own something, and the reason in words;
     none where the plan has them."""
     found = ask()

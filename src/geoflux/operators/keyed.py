@@ -8,9 +8,11 @@ between slots, spilled and brought back by the engine. The operator never knows 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 S = TypeVar("S")
@@ -35,7 +37,10 @@ class Operator(ABC, Generic[S]):
     """
 
     key: str
+    """Empty: there is no such column, and :meth:`place` says by what rows are partitioned."""
     columns: tuple[str, ...] = ()
+    needs_id: ClassVar[bool] = True
+    """Whether rows without an id are refused; otherwise their position is their id."""
     needs_time: ClassVar[bool] = False
     """Whether rows without a readable time are refused."""
     stateless: ClassVar[bool] = False
@@ -43,11 +48,22 @@ class Operator(ABC, Generic[S]):
     streams: tuple[str, ...] = ("results",)
     """The streams that results go to. An operator with several has a text column ``@stream`` in
     its :attr:`output`, with the name of one of them in every row; readers do not see it."""
+    refusals: ClassVar[Mapping[str, str]] = {}
+    """Why :meth:`judged` refuses rows: short names, each with a sentence."""
 
     @property
     @abstractmethod
     def output(self) -> pa.Schema:
         """The columns of the results."""
+
+    def place(self, rows: pa.Table) -> Any:
+        """What rows are partitioned by, an array; the key, unless the operator says otherwise."""
+        return rows.column(self.key)
+
+    def judged(self, rows: pa.Table) -> npt.NDArray[np.uint8] | None:
+        """Which rows are refused and go to quarantine: 0 for those that are welcome, otherwise the
+        number of the refusal in :attr:`refusals`, counted from 1; ``None``: all are welcome."""
+        return None
 
     @abstractmethod
     def empty(self) -> S:
@@ -74,3 +90,39 @@ class Operator(ABC, Generic[S]):
     @abstractmethod
     def size(self, state: S) -> int:
         """The bytes of memory that the state takes."""
+
+
+class Divisible(Operator[S]):
+    """An operator whose states can be cut by prefixes of a place code, and joined again.
+
+    Rows are partitioned by :meth:`place`: codes of ``code_bits`` bits, near places with alike first
+    bits. A partition is a prefix (``code``, ``bits``: all codes that begin with these bits), split
+    where there is much to do and merged where there is little. The engine relies on this:
+
+    - the pieces that ``cut`` gives of a state, for prefixes that tile its partition, are the state
+      again when they are ``joined``, in any order and grouping;
+    - a row changes nothing of a state but the piece of its own code.
+    """
+
+    key: str = ""
+    code_bits: int
+
+    @abstractmethod
+    def place(self, rows: pa.Table) -> npt.NDArray[np.int64]:
+        """The code of each row, 0 to ``2 ** code_bits - 1``."""
+
+    @abstractmethod
+    def cut(self, state: S, code: int, bits: int) -> S:
+        """The part of a state that lies in a prefix. The state that is given stays as it is, also
+        when the part is changed later."""
+
+    @abstractmethod
+    def joined(self, states: Sequence[S]) -> S:
+        """One state of several that have no code in common; those that are given may be used up."""
+
+    def measured(
+        self, state: S, bits: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
+        """The prefixes of so many bits that hold anything, and the bytes of each, for whoever
+        decides what is given away; ``None``: bytes are taken to follow rows."""
+        return None

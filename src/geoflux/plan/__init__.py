@@ -6,9 +6,11 @@ from typing import Any
 from geoflux.plan.changes import (
     Change,
     Merge,
+    MergePrefix,
     Move,
     Resize,
     Split,
+    SplitPrefix,
     change_from_dict,
     change_to_dict,
 )
@@ -16,13 +18,15 @@ from geoflux.plan.grid_plan import GridPlan
 from geoflux.plan.hash_plan import HashPlan, MiniPartition
 from geoflux.plan.hashing import stable_hash
 from geoflux.plan.plan import Overlaps, Partition, Plan
+from geoflux.plan.prefix_plan import PrefixPartition, PrefixPlan, succession
 from geoflux.plan.replicated import ReplicatedPlan
 from geoflux.plan.resizing import resized
 
 __all__ = [
-    "Change", "GridPlan", "HashPlan", "Merge", "MiniPartition", "Move", "Overlaps", "Partition",
-    "Plan", "ReplicatedPlan", "Resize", "Split", "change_from_dict", "change_to_dict",
-    "plan_from_dict", "resized", "stable_hash",
+    "Change", "GridPlan", "HashPlan", "Merge", "MergePrefix", "MiniPartition", "Move", "Overlaps",
+    "Partition", "Plan", "PrefixPartition", "PrefixPlan", "ReplicatedPlan", "Resize", "Split",
+    "SplitPrefix", "change_from_dict", "change_to_dict", "plan_from_dict", "resized",
+    "stable_hash", "succession",
 ]  # fmt: skip
 
 
@@ -32,4 +36,6 @@ def plan_from_dict(values: Mapping[str, Any]) -> Any:
         return ReplicatedPlan.from_dict(values)
     if values["kind"] == "hash":
         return HashPlan.from_dict(values)
+    if values["kind"] == "prefix":
+        return PrefixPlan.from_dict(values)
     return GridPlan.from_dict(values)

@@ -44,13 +44,28 @@ class Resize:
     slots: int
 
 
-Change = Move | Split | Merge | Resize
+@dataclass(frozen=True)
+class SplitPrefix:
+    """Cut one or several longer prefixes off a partition at once, each given as code, bits and the
+    slot that gets it; the fewest prefixes that tile what is left stay with the owner."""
 
-_KINDS: dict[str, type[Move] | type[Split] | type[Merge] | type[Resize]] = {
-    "move": Move,
-    "split": Split,
-    "merge": Merge,
-    "resize": Resize,
+    partition: int
+    pieces: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True)
+class MergePrefix:
+    """Make one partition of all that lie in a prefix: the inverse of any splits of it."""
+
+    code: int
+    bits: int
+    to: int
+
+
+Change = Move | Split | Merge | Resize | SplitPrefix | MergePrefix
+
+_KINDS: dict[str, Any] = {
+    kind.__name__.lower(): kind for kind in (Move, Split, Merge, Resize, SplitPrefix, MergePrefix)
 }
 
 
@@ -64,5 +79,9 @@ def change_to_dict(change: Change) -> dict[str, Any]:
 
 
 def change_from_dict(values: Mapping[str, Any]) -> Change:
-    """The change that :func:`change_to_dict` wrote."""
-    return _KINDS[values["kind"]](**{k: v for k, v in values.items() if k != "kind"})
+    """The change that :func:`change_to_dict` wrote, also by way of JSON."""
+    given = {k: v for k, v in values.items() if k != "kind"}
+    if "pieces" in given:
+        given["pieces"] = tuple(tuple(piece) for piece in given["pieces"])
+    change: Change = _KINDS[values["kind"]](**given)
+    return change

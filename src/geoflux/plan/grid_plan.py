@@ -131,7 +131,9 @@ class GridPlan:
             return self._split(change)
         if isinstance(change, Resize):
             return self._resized(change.slots)
-        return self._merge(change)
+        if isinstance(change, Merge):
+            return self._merge(change)
+        raise ValueError(f"{change}: the partitions of a grid are split and merged by cells")
 
     @property
     def most_slots(self) -> int:

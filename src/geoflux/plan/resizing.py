@@ -3,7 +3,8 @@
 A hash plan deals its partitions out by itself. In a grid, a slot that goes gives its partitions to
 the least loaded; a slot that comes takes over whole partitions of the fullest one as long as they
 fit into its share, and half of one where none does. Nothing else moves, and every slot that comes
-owns something: what is left uneven is a balancer's task.
+owns something: what is left uneven is a balancer's task. Prefixes do the same
+(:mod:`geoflux.plan.prefix_resizing`).
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from geoflux.plan.changes import Change, Move, Resize, Split
 from geoflux.plan.grid_plan import GridPlan
 from geoflux.plan.hash_plan import HashPlan
 from geoflux.plan.plan import Partition
+from geoflux.plan.prefix_plan import PrefixPlan
+from geoflux.plan.prefix_resizing import resized_prefixes
 
 _BY_AREA = 0.01
 """Of all load, what is taken to be spread over the cells: where none was measured, area tells."""
 
 
 def resized(
-    plan: HashPlan | GridPlan, slots: int, loads: Mapping[int, float] | None = None
+    plan: HashPlan | GridPlan | PrefixPlan, slots: int, loads: Mapping[int, float] | None = None
 ) -> tuple[Change, ...]:
     """The changes that make a plan have so many slots, in the order in which it can apply them;
     none if it has. ``loads`` are by partition, those just replaced included; without them a grid
@@ -34,6 +37,8 @@ def resized(
     """
     if slots == plan.slots:
         return ()
+    if isinstance(plan, PrefixPlan):
+        return resized_prefixes(plan, slots, loads or {})
     if isinstance(plan, HashPlan) or not 1 <= slots <= plan.most_slots:
         return (Resize(slots),)
     weights = _weights(plan, loads or {})

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from geoflux.plan import Change, GridPlan, Merge, Split
+from geoflux.plan.prefixes import Bits
 
 Area = tuple[int, int, int, int]
 """Cells: first column, first row, and the ones after the last."""
@@ -25,23 +26,29 @@ class Ref(NamedTuple):
     that were handed back).
 
     With an ``area``, only the rows that touch it are meant: those of a partition that was merged
-    with another. Its rows elsewhere may be out of date, since nobody told it of their end.
+    with another. Its rows elsewhere may be out of date, since nobody told it of their end. With a
+    ``prefix`` (code, bits), only what lies in it is meant: what the partition had when it was split
+    or merged.
     """
 
     kind: Literal["base", "delta", "windows", "stats", "state", "journal", "carry"]
     segment: str
     partition: int
     area: Area | None = None
+    prefix: Bits | None = None
 
     @classmethod
     def of(cls, values: Sequence[Any]) -> Ref:
         """The reference that :meth:`plain` wrote."""
-        kind, segment, partition, *area = values
-        return cls(kind, segment, partition, tuple(area[0]) if area else None)
+        kind, segment, partition, area, prefix = (*values, None, None)[:5]
+        return cls(
+            kind, segment, partition, tuple(area) if area else None,
+            tuple(prefix) if prefix else None,
+        )  # fmt: skip
 
     def plain(self) -> list[Any]:
         """Plain values, for reports and manifests."""
-        return list(self if self.area else self[:3])
+        return list(self if self.prefix else self[:4] if self.area else self[:3])
 
     def within(self, area: Area) -> Ref:
         """The same, of the rows that touch an area; where only rows have one."""

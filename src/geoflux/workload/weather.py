@@ -47,6 +47,11 @@ class Weather(NamedTuple):
         columns = {"lon": self.lon, "lat": self.lat, "time": self.time.astype(np.float64)}
         return pa.table(columns | {n: self.values[:, i] for i, n in enumerate(FEATURES)})
 
+    def between(self, first: int, last: int) -> Weather:
+        """The rows ``first`` up to ``last``."""
+        some = slice(first, last)
+        return Weather(self.lon[some], self.lat[some], self.time[some], self.values[some])
+
     def __len__(self) -> int:
         return len(self.lon)
 

@@ -1,0 +1,1 @@
+"""The sketch of everything observed: leaves of region, time and bins of features, and queries."""
