@@ -1,0 +1,57 @@
+"""A sketch on Spark: taken in by slots, asked from its directory, and read as a data source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from geoflux import Config, open_sketch, run_sketch
+from geoflux.workload.weather import FEATURES, made_up_weather
+
+WEATHER = made_up_weather(9, 9_000, 1_774_396_800, 6 * 3600)
+
+
+@pytest.fixture(scope="module")
+def out(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sketches")
+    (folder / "weather").mkdir()
+    pq.write_table(WEATHER.table(), folder / "weather" / "w.parquet", row_group_size=2000)
+    config = Config.from_dict(
+        {
+            "source": {"kind": "files", "path": str(folder / "weather")},
+            "engine": {"slots": 3, "epoch_events": 4_000},
+            "sketch": {"features": FEATURES, "tree_bits": 6, "region_bits": 10,
+                       "steady_rows": 200, "leaves": 4},
+        }
+    )  # fmt: skip
+    summary = run_sketch(config, folder / "out", spark=spark)
+    assert summary.processed == len(WEATHER)
+    return folder / "out"
+
+
+def test_whole_regions_are_answered_exactly(out: Path) -> None:
+    sketch = open_sketch(out)
+    assert sketch.observations == len(WEATHER)
+    answer = sketch.query("SELECT count(*), mean(t2m_k), stddev(t2m_k), corr(t2m_k, msl_pa)")
+    air, pressure = WEATHER.values[:, 0], WEATHER.values[:, FEATURES.index("msl_pa")]
+    expected = (len(air), air.mean(), air.std(ddof=1), np.corrcoef(air, pressure)[0, 1])
+    for name, value in zip(answer.names, expected, strict=True):
+        assert answer[name].value[0] == pytest.approx(value, rel=1e-9)
+        assert answer[name].error[0] == 0
+    assert sum(len(forest.trees) for forest in sketch.forests) == 64
+
+
+def test_leaves_and_synthetic_rows_are_a_data_source(out: Path, spark: SparkSession) -> None:
+    source = spark.read.format("geoflux_sketch").option("path", str(out))
+    leaves = source.load()
+    assert leaves.rdd.getNumPartitions() == len(open_sketch(out).forests)
+    assert leaves.agg({"count": "sum"}).collect()[0][0] == len(WEATHER)
+    rows = source.option("rows", "1000").option("seed", "5").load().toPandas()
+    assert len(rows) == 1000
+    assert abs(rows["t2m_k"].mean() - WEATHER.values[:, 0].mean()) < 2.5
+    warm = source.option("where", "t2m_k > 290").load()
+    assert warm.agg({"t2m_k_max": "min"}).collect()[0][0] > 290
