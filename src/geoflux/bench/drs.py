@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,8 @@ def run_on_spark(
         warm_workers(session)
         if "share" in parts:
             result |= measure_share(session, folder, sizes.measured_rows)
-        warm = drs_spark.SparkBench(console, session, folder / "warm", drs_spark.QUICK, CHAIN)
+        loading = replace(sizes, seconds=max(sizes.seconds / 2, 5.0), warm=1.0)
+        warm = drs_spark.SparkBench(console, session, folder / "warm", loading, CHAIN)
         warm.measured(drs_spark.evenly(CHAIN, sizes.processors))  # workers load, kernels compile
         benches = {
             app.name: drs_spark.SparkBench(console, session, folder, sizes, app) for app in _APPS

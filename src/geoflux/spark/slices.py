@@ -34,6 +34,7 @@ hush()  # Spark imports this module in the workers that plan the source
 
 NAME = "geoflux_slices"
 SCHEMA = StructType([StructField(name, LongType(), False) for name in ("stream", "start", "stop")])
+_ROWS_A_TASK = 4096
 
 
 class Positions(Protocol):
@@ -110,8 +111,9 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         first, last = max(int(start["position"]), 0), int(end["position"])
-        found = self._source.slices(first, last, self._tasks)
-        return [_Pieces(pieces) for pieces in packed(found, self._tasks)]
+        tasks = worth_starting(last - first, self._tasks)
+        found = self._source.slices(first, last, tasks)
+        return [_Pieces(pieces) for pieces in packed(found, tasks)]
 
     def stop(self) -> None:
         """Spark calls this when it has hung up as well; then nobody is left to hear of it."""
@@ -121,6 +123,16 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[tuple[int, int, int]]:
         assert isinstance(partition, _Pieces)
         yield from partition.pieces
+
+
+def worth_starting(rows: int, most: int) -> int:
+    """Routing tasks for so many rows: a task costs about as much as routing some thousands, so a
+    small epoch on many cores has one.
+
+    >>> [worth_starting(rows, 16) for rows in (0, 100, 10_000, 1_000_000)]
+    [1, 1, 3, 16]
+    """
+    return max(1, min(most, -(-rows // _ROWS_A_TASK)))
 
 
 def packed(slices: Sequence[Slice], parts: int) -> list[list[tuple[int, int, int]]]:
