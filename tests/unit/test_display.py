@@ -13,7 +13,6 @@ from rich.text import Text
 
 from geoflux.cli.display import Display
 from geoflux.cli.live import LiveView
-from geoflux.config import Config
 from geoflux.plan import GridPlan
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.store import Store
@@ -24,7 +23,7 @@ MOVE = {"kind": "move", "partition": 1, "to": 1}
 
 def shown(folder: Path, epochs: list[dict[str, Any]], width: int = 120) -> str:
     console = Console(width=width, force_terminal=True, color_system=None)
-    display = Display(console, Config.from_dict({"engine": {"slots": 2}}), folder)
+    display = Display(console, folder)
     for m in epochs:
         display.epoch(m)
     with console.capture() as told:
@@ -126,7 +125,7 @@ def test_only_the_last_decisions_stay_each_on_a_line(tmp_path: Path) -> None:
 
 def test_elsewhere_a_line_tells_of_a_new_plan(tmp_path: Path) -> None:
     console = Console(width=120, force_terminal=False)
-    display = Display(console, Config.from_dict({"engine": {"slots": 2}}), tmp_path)
+    display = Display(console, tmp_path)
     with console.capture() as told:
         for number, (plan, after) in enumerate([(1, 1), (1, 2), (2, 2)]):
             display._said = 0.0

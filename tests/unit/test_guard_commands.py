@@ -145,7 +145,7 @@ def test_display_report_summary_and_doctor_tell(run: tuple[Run, Story, str]) -> 
     blocked(store)
     manifest = store.read_json(f"epochs/manifests/{1:012d}.json")
     console = Console(width=160, force_terminal=True, color_system=None)
-    display = Display(console, config, Path(out))
+    display = Display(console, Path(out))
     with console.capture() as told:
         display.epoch(manifest)  # no live view, so that it is said at once
         console.print(display._view(console.width))

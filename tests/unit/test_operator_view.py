@@ -70,10 +70,10 @@ def test_a_manifest_says_what_is_in_memory_on_disk_and_waits(
 def test_the_display_shows_memory_disk_and_waiting_rows(
     a_run: tuple[Config, Store, list[Manifest]],
 ) -> None:
-    config, store, manifests = a_run
+    _, store, manifests = a_run
     spilling = next(m for m in manifests if m["spilled"] and m["carried_out"])
     console = Console(width=120, force_terminal=True, color_system=None)
-    display = Display(console, config, Path(store.root))
+    display = Display(console, Path(store.root))
     display.epoch(spilling)
     with console.capture() as told:
         console.print(display._view(console.width))
@@ -81,7 +81,7 @@ def test_the_display_shows_memory_disk_and_waiting_rows(
     for words in (held.in_memory, held.on_disk, held.waiting, "rows/s", "on disk, "):
         assert words in text
     plain = Console(width=120, force_terminal=False)
-    display = Display(plain, config, Path(store.root))
+    display = Display(plain, Path(store.root))
     with plain.capture() as told:
         display.epoch(spilling)
     processed = sum(m["processed"] for m in manifests if m["epoch"] <= spilling["epoch"])

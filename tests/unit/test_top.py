@@ -22,6 +22,7 @@ from geoflux.cli.attached import Standing, attached
 from geoflux.cli.main import app
 from geoflux.cli.watched import Watched
 from geoflux.errors import StateError
+from geoflux.scale.scaler import ScaleRecord
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.store import Store
 from manifests_by_hand import epoch_of
@@ -69,6 +70,21 @@ def test_an_application_from_its_manifests_alone(application: Path, width: int) 
     assert told["operators"]["ingest"]["processed"] == 60
     waiting = {name: one["waiting"] for name, one in told["operators"].items()}
     assert set(waiting.values()) == {0}, "everything was read"
+
+
+def test_the_last_decision_about_slots_is_told(tmp_path: Path) -> None:
+    Inline(LOOP, config_of(tmp_path, ROWS[:6], 40), tmp_path / "out")
+    run = attached(tmp_path / "out")
+    run.look()
+    now = time.time()
+    assert run.told(now)["scaling"] is None
+    line = {"look": 0, "before": {"rounds": 1}, "after": {"rounds": 2}, "action": "scale_out",
+            "carried_out": True, "measured": 3.0, "predicted_before": 2.5, "reason": "too slow"}  # fmt: skip
+    ScaleRecord(Store(str(tmp_path / "out"))).note({}, line)
+    run.look()
+    assert "slots 1 to 2; an input takes 3 s (2.5 s predicted); too slow" in text_of(run, now, 120)
+    assert run.told(now)["scaling"] == line
+    assert "starting, no epoch yet" in text_of(run, now, 120)
 
 
 def test_rows_that_wait_are_counted_from_manifests(tmp_path: Path) -> None:

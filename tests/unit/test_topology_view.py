@@ -29,7 +29,7 @@ def test_a_line_per_operator_and_a_page(tmp_path: Path) -> None:
     running, out = ran(tmp_path), tmp_path / "out"
     config = config_of(tmp_path, ROWS[:60], 40)
     console = Console(width=140, force_terminal=True, color_system=None, record=True)
-    display = TopologyDisplay(console, LOOP, config, out)
+    display = TopologyDisplay(console, LOOP, out)
     display.watch(lambda name: 1234 if name == "last" else 0)
     with console.capture() as told:
         console.print(display._view(console.width))
@@ -56,7 +56,7 @@ def test_where_there_is_no_terminal_a_line_now_and_then(tmp_path: Path) -> None:
     running = ran(tmp_path)
     console = Console(width=140, force_terminal=False, record=True)
     with console.capture() as told:
-        display = TopologyDisplay(console, LOOP, config_of(tmp_path, ROWS[:60], 40), tmp_path)
+        display = TopologyDisplay(console, LOOP, tmp_path)
         with display:
             display._said = 0.0
             [first, *_] = EpochLog(running.parts["ingest"].store).manifests()

@@ -21,8 +21,10 @@ from geoflux.cli.decision_words import changes_of, reason_of
 from geoflux.cli.plan_history import plan_of
 from geoflux.cli.reach import Reach
 from geoflux.cli.run_view import Beside, run_view
+from geoflux.cli.topology_display import told_scaling
 from geoflux.cli.watched import Watched
 from geoflux.cli.wording import count, duration
+from geoflux.scale.scaler import ScaleRecord
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.keys import RUN, TOPOLOGY, store_of
 from geoflux.state.store import Store
@@ -154,9 +156,12 @@ class AttachedApplication:
         self.out = out
         self._tables = Store(str(out)).read_json(TOPOLOGY)["operators"]
         self._operators = {t["name"]: Attached(Path(out) / t["name"]) for t in self._tables}
+        self._scaled: list[dict[str, Any]] = []
+        """The last decision about slots, if there was one."""
 
     def look(self) -> bool:
         """Read what was committed since the last look; whether there was anything."""
+        self._scaled = ScaleRecord(Store(str(self.out))).decisions()[-1:]
         news = [one.look() for one in self._operators.values()]  # all of them, not only up to one
         return any(news)
 
@@ -187,7 +192,9 @@ class AttachedApplication:
 
     def view(self, now: float, width: int) -> Any:
         """For a terminal of that width."""
-        return application_view(self._lines(), self._beside(now, self.standing(now)), "", width)
+        scaling = " ".join(told_scaling(one) for one in self._scaled)
+        beside = self._beside(now, self.standing(now))
+        return application_view(self._lines(), beside, scaling, width)
 
     def told(self, now: float) -> dict[str, Any]:
         """Plain values, for machines."""
@@ -195,6 +202,7 @@ class AttachedApplication:
         beside = self._beside(now, standing)
         return _standing(standing) | {
             "elapsed_seconds": beside.elapsed,
+            "scaling": self._scaled[0] if self._scaled else None,
             "operators": {
                 line.name: told_of(line.watched, Beside(beside.now, beside.elapsed))
                 | {"waiting": line.waiting}

@@ -16,7 +16,6 @@ from geoflux.cli.reach import Reach
 from geoflux.cli.run_view import Beside, run_line, run_view
 from geoflux.cli.watched import Watched
 from geoflux.cli.wording import plural
-from geoflux.config import Config
 from geoflux.engine.epochs import Manifest
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.keys import store_of
@@ -29,9 +28,8 @@ class Display:
     """Shows a run of standing queries or of an operator. What earlier starts of the same run did
     counts, too: totals are the run's, not this process's."""
 
-    def __init__(self, console: Console, config: Config, out: Path) -> None:
+    def __init__(self, console: Console, out: Path) -> None:
         self._console = console
-        self._config = config
         self._out = out
         self._watched = Watched()
         self._reach: Reach | None = None

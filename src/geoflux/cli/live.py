@@ -11,9 +11,12 @@ import threading
 from collections.abc import Callable
 
 from rich.console import Console, RenderableType
+from rich.constrain import Constrain
 from rich.live import Live
 
 _EVERY_SECONDS = 0.25
+_ECHO_COLUMNS = 3
+"""Left free on the right: an interrupt is echoed there as ``^C``, and must not begin a line."""
 
 
 class LiveView:
@@ -53,7 +56,8 @@ class LiveView:
             self._live = self._made()
             self._live.start()
         self._width = width
-        self._live.update(self._view(width), refresh=True)
+        room = width - _ECHO_COLUMNS
+        self._live.update(Constrain(self._view(room), room), refresh=True)
 
     def _go(self) -> None:
         while not self._over.wait(_EVERY_SECONDS):

@@ -130,7 +130,7 @@ def _run(config: Config, out: Path, console: Console, as_json: bool) -> None:
     from geoflux.cli.summary_print import print_summary
     from geoflux.state.keys import store_of
 
-    with Display(console, config, out) as display:
+    with Display(console, out) as display:
         interrupts = Interrupts(display.say)
         summary = api.run(config, out, on_epoch=display.epoch, on_start=interrupts.stop)
     report = write_report(config, store_of(out), summary)

@@ -52,7 +52,7 @@ def run_operator(
     from geoflux.spark.stream import Listener
 
     console = display if isinstance(display, Console) else Console()
-    shown = Display(console, config, Path(out)) if display else None
+    shown = Display(console, Path(out)) if display else None
 
     def heard(manifest: Manifest) -> None:
         if shown is not None:

@@ -17,7 +17,6 @@ from geoflux.cli.reach import Reach
 from geoflux.cli.run_view import Beside
 from geoflux.cli.watched import Watched
 from geoflux.cli.wording import duration, short
-from geoflux.config import Config
 from geoflux.engine.epochs import Manifest
 from geoflux.scale.decisions import ScaleDecision, shown
 from geoflux.scale.executors import Answer
@@ -31,10 +30,9 @@ _LINE_SECONDS = 5.0
 class TopologyDisplay:
     """A live view of an application on a terminal; a line every few seconds elsewhere."""
 
-    def __init__(self, console: Console, topology: Topology, config: Config, out: Path) -> None:
+    def __init__(self, console: Console, topology: Topology, out: Path) -> None:
         self._console = console
         self._topology = topology
-        self._config = config
         self._out = out
         self._seen = {node.name: Watched() for node in topology.nodes}
         self._waiting: Callable[[str], int] = lambda name: 0

@@ -40,7 +40,7 @@ def run_file(
 ) -> None:
     """Run the application that a file describes, and show how it goes and what it came to."""
     topology, config = load_topology(path, flags)
-    with TopologyDisplay(console, topology, config, out) as display:
+    with TopologyDisplay(console, topology, out) as display:
         interrupts = Interrupts(display.say)
 
         def started(application: Any, draining: Any) -> None:
