@@ -135,9 +135,11 @@ def read_tables(path: Path) -> dict[str, Any]:
             f"there is no settings file {path}; give the path of a TOML file"
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not a TOML file: {error}") from None
+        raise ConfigError(f"{path} is not a TOML file: {error}; mend that line") from None
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+        raise ConfigError(
+            f"{path} cannot be read: {error.strerror}; give the path of a TOML file"
+        ) from None
     operators = values.get(OPERATOR)
     for tables in (values, *(operators if isinstance(operators, list) else ())):
         if isinstance(tables, dict):

@@ -207,6 +207,8 @@ def test_an_interrupt_stops_between_epochs_and_the_run_goes_on_later(tmp_path: P
             pytest.fail(f"it did not stop:\n{process.communicate(timeout=30)[1][-8000:]}")
     assert process.returncode == 0, told
     assert "Traceback" not in told[1]
+    assert f"stopped; go on with:  geoflux run --out {out}" in told[0]
+    assert "\x1b" not in told[0]
     first = json.loads((out / "summary.json").read_text())
     assert 0 < first["received"] < 160_000
     for _ in range(2):  # the second time there is nothing left to do
@@ -253,8 +255,12 @@ duration = "3s"
 def test_an_application_of_three_operators(tmp_path: Path) -> None:
     file, out = tmp_path / "application.toml", tmp_path / "out"
     file.write_text(APPLICATION)
-    done = geoflux("run", str(file), "--out", str(out), "--json", timeout=300)
+    done = geoflux("run", str(file), "--out", str(out), "--quiet", "--json", timeout=300)
     assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 1
+    watched = last_json(geoflux("top", str(out), "--json").stdout)
+    assert (watched["state"], watched["operators"]["places"]["processed"]) == ("over", 15_000)
+    assert "over since" in geoflux("top", str(out)).stdout
     told = last_json(done.stdout)["operators"]
     assert [told[name]["processed"] for name in ("ingest", "places", "speeds")] == [15_000] * 3
     assert told["speeds"]["results"] == 15_000

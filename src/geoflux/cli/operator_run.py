@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from geoflux.cli.operator_display import OperatorDisplay, print_operator_summary
+from geoflux.cli.display import Display
 from geoflux.cli.operator_report import write_operator_report
+from geoflux.cli.operator_summary import print_operator_summary
 from geoflux.config import Config
 from geoflux.engine.epochs import Manifest
 from geoflux.engine.keyed_task import Emulated
@@ -51,7 +52,7 @@ def run_operator(
     from geoflux.spark.stream import Listener
 
     console = display if isinstance(display, Console) else Console()
-    shown = OperatorDisplay(console, config, Path(out)) if display else None
+    shown = Display(console, Path(out)) if display else None
 
     def heard(manifest: Manifest) -> None:
         if shown is not None:

@@ -10,9 +10,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from geoflux.cli.completion import runs
 from geoflux.errors import ConfigError
 
-Directory = Annotated[Path, typer.Argument(help="The directory of a run, stopped or not.")]
+Directory = Annotated[
+    Path, typer.Argument(help="The directory of a run, stopped or not.", autocompletion=runs)
+]
 Json = Annotated[bool, typer.Option("--json", help="End with one JSON object on a line.")]
 chart = typer.Typer(
     no_args_is_help=True, help="Draw what a sketch knows, as PNG or HTML.", rich_markup_mode=None

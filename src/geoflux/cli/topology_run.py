@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from geoflux.cli.interrupts import Interrupts
 from geoflux.cli.topology_display import TopologyDisplay, print_topology_summary
 from geoflux.cli.topology_report import write_topology_report
 from geoflux.config import OPERATOR, read_tables
@@ -35,20 +35,16 @@ def holds_topology(directory: Path) -> bool:
     return Store(str(directory)).exists(TOPOLOGY)
 
 
-def run_file(path: Path, flags: Mapping[str, Any], out: Path, as_json: bool) -> None:
+def run_file(
+    path: Path, flags: Mapping[str, Any], out: Path, console: Console, as_json: bool
+) -> None:
     """Run the application that a file describes, and show how it goes and what it came to."""
     topology, config = load_topology(path, flags)
-    console = Console(stderr=as_json)
-    with TopologyDisplay(console, topology, config, out) as display:
+    with TopologyDisplay(console, topology, out) as display:
+        interrupts = Interrupts(display.say)
 
         def started(application: Any, draining: Any) -> None:
-            def interrupt(*_: Any) -> None:
-                display.say("stopping after these epochs; interrupt again to abandon them")
-                signal.signal(signal.SIGINT, signal.default_int_handler)
-                application.stop()
-
-            signal.signal(signal.SIGINT, interrupt)
-            signal.signal(signal.SIGTERM, interrupt)
+            interrupts.stop(application)
             display.watch(draining.waiting)
 
         summary = run_topology(
@@ -57,6 +53,8 @@ def run_file(path: Path, flags: Mapping[str, Any], out: Path, as_json: bool) -> 
         )  # fmt: skip
     report = write_topology_report(topology, configs_of(topology, config), out, summary.operators)
     print_topology_summary(console, summary.operators, out, report)
+    if interrupts.came:
+        console.print(interrupts.go_on(), markup=False, highlight=False, soft_wrap=True)
     if as_json:
         print(json.dumps(summary.as_dict()))
 

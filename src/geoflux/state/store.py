@@ -115,7 +115,12 @@ class Store:
 
     def read_json(self, name: str) -> Any:
         """A JSON file."""
-        return json.loads(self.read_bytes(name))
+        try:
+            return json.loads(self.read_bytes(name))
+        except ValueError as error:
+            raise StateError(
+                f"{self.path(name)} is damaged ({error}); restore it or use a new directory"
+            ) from None
 
     def move(self, old: str, new: str) -> None:
         """Rename a file; if it is at its new place already, that is fine."""

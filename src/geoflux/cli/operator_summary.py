@@ -1,4 +1,4 @@
-"""What a person sees while an operator with a key runs, and what is told at the end."""
+"""What is told when the run of an operator with a key is over."""
 
 from __future__ import annotations
 
@@ -7,34 +7,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from geoflux.cli.display import Display
-from geoflux.cli.operator_memory import Memory
 from geoflux.cli.wording import count, plural, size
-from geoflux.engine.epochs import Manifest
 from geoflux.keyed_api import OperatorSummary
-
-
-class OperatorDisplay(Display):
-    """A live view of an operator's run: rows and results, what is in memory, on disk, and waits."""
-
-    counted = ("processed", "results", "quarantined")
-
-    def _line(self, last: Manifest) -> str:
-        held = Memory.of(last)
-        told = f"{self._totals['processed']:,} rows, {self._totals['results']:,} results"
-        return told + (f"; {held.on_disk}" if held.spilled else "")
-
-    def _rows(self, last: Manifest) -> list[tuple[str, ...]]:
-        totals, held = self._totals, Memory.of(last)
-        return [
-            ("[dim]epoch", f"{last['epoch']:,}", "[dim]results", f"{totals['results']:,}"),
-            ("[dim]rows", f"{totals['processed']:,}", "[dim]quarantined",
-             f"{totals['quarantined']:,}"),
-            ("[dim]capacity", self._capacity("rows"), "[dim]latency", self._latency()),
-            ("[dim]plan", self._plan(last), "[dim]busiest slot", self._busiest()),
-            ("[dim]in memory", held.in_memory, "[dim]on disk", held.on_disk),
-            ("[dim]waiting", held.waiting, "[dim]per slot", held.bars),
-        ]  # fmt: skip
 
 
 def print_operator_summary(
