@@ -26,12 +26,14 @@ def measure_bins(forest: Forest, seen: Weather, figures: Path) -> dict[str, Any]
     steady yet, whose values are kept as they are, get bins as well."""
     forest = forest.quantised()
     tree = np.searchsorted(forest.trees, codes(seen.lon, seen.lat, forest.schema.tree_bits))
+    order = np.argsort(tree, kind="stable")
+    first = np.searchsorted(tree[order], np.arange(len(forest.trees) + 1))
     shares = {}
     for f, name in enumerate(FEATURES):
         span = float(np.ptp(seen.values[:, f])) or 1.0
         good = total = 0.0
         for place in range(len(forest.trees)):
-            mine = seen.values[tree == place, f]
+            mine = seen.values[order[first[place] : first[place + 1]], f]
             edges = forest.edges.of(place, f)
             if len(mine) and edges.size > 1:
                 good += values_within_half_percent(mine, edges, span) * len(mine)

@@ -62,7 +62,7 @@ def bounded(
         parts = [np.broadcast_to(part, shape).ravel() for part in parts]
     numbers, kind = _bounded(*parts)
     if len(shape) != 1:
-        return Measure(*(part.reshape(shape) for part in numbers), kind.reshape(shape))
+        numbers, kind = numbers.reshape(4, *shape), kind.reshape(shape)
     return Measure(numbers[0], numbers[1], numbers[2], numbers[3], kind)
 
 
