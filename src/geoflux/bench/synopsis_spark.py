@@ -17,9 +17,11 @@ from pyspark.sql import SparkSession
 
 from geoflux.config import Config
 from geoflux.engine.epochs import Manifest
+from geoflux.engine.sketch_reader import sketch_of
+from geoflux.keyed_api import operated
 from geoflux.sections import EngineConfig
-from geoflux.sketch_api import run_sketch
 from geoflux.spark.session import build_session, stop_session
+from geoflux.spark.stream import Listener
 from geoflux.workload.weather import FEATURES, WeatherStream
 
 _SLOTS = 2
@@ -56,10 +58,10 @@ def measure_spark(
         }
     )  # fmt: skip
     seen: list[Manifest] = []
-    summary = run_sketch(config, folder / "out", spark=spark, on_epoch=seen.append)
+    operated(sketch_of(config), config, folder / "out", Listener(seen.append), spark=spark)
     return {
-        "spark_obs_per_second": steady_rate(seen), "spark_epochs": summary.epochs,
-        "spark_rows": summary.processed, "spark_slots": _SLOTS,
+        "spark_obs_per_second": steady_rate(seen), "spark_epochs": len(seen),
+        "spark_rows": sum(m["processed"] for m in seen), "spark_slots": _SLOTS,
     }  # fmt: skip
 
 
