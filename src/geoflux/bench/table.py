@@ -33,7 +33,8 @@ def print_result(console: Console, title: str, result: Mapping[str, Any], bars: 
         table.add_column(column, justify="right" if column == "measured" else "left")
     for name, value in result.items():
         if isinstance(value, dict):
-            table.add_row(name, ", ".join(f"{k} {v * 1000:.0f} ms" for k, v in value.items()))
+            unit, size = ("s", 1.0) if max(value.values(), default=0) >= 10 else ("ms", 1000.0)
+            table.add_row(name, ", ".join(f"{k} {v * size:.0f} {unit}" for k, v in value.items()))
             continue
         told = met = ""
         if name in bars:

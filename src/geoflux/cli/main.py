@@ -352,7 +352,8 @@ def bench_synopsis(
     only: Annotated[
         str,
         typer.Option(
-            help="Parts of it: ingest, memory, bins, growth, queries.",
+            help="Parts of it: ingest, memory, bins, growth, queries, truth, sets, clients, node, "
+            "spark, training, scaling.",
             autocompletion=parts_of("synopsis"),
         ),
     ] = "",

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from geoflux.sketch.partial import HIGH, HIGH_IN, LOW, LOW_IN, MEAN, VARIANCE, Partial
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 _STEPS = 200
 _SLACK = 1e-12
 
@@ -66,10 +67,9 @@ def _largest(
 
 @numba.njit(cache=True)
 def _mean_bounds(
-    n0: Any, s0: Any, counts: Any, mean: Any, low: Any, high: Any, low_in: Any, high_in: Any,
-    guess: Any,
+    n0: Any, s0: Any, first: Any, n: Any, fewest: Any, most: Any, mean: Any, low: Any, high: Any,
+    low_in: Any, high_in: Any, guess: Any,
 ) -> Any:  # fmt: skip
-    first, n, fewest, most = counts
     groups = first.size - 1
     bottom, top = np.empty(groups), np.empty(groups)
     for g in range(groups):
@@ -103,7 +103,7 @@ def widened(low: Floats, high: Floats, scale: Floats) -> tuple[Floats, Floats]:
     return low - slack, high + slack
 
 
-def _counts(part: Partial) -> Any:
+def _counts(part: Partial) -> tuple[Ints, Floats, Floats, Floats]:
     cut = part.cut
     return cut.first, cut.n, cut.fewest, cut.most
 
@@ -114,7 +114,7 @@ def mean_bounds(
     """Least and largest mean of a feature by group: ``n0`` observations of mean ``mean0`` are
     wholly covered, ``x`` are the numbers of the feature in ``part``."""
     low, high = _mean_bounds(
-        n0, n0 * mean0, _counts(part), x[MEAN], x[LOW], x[HIGH],
+        n0, n0 * mean0, *_counts(part), x[MEAN], x[LOW], x[HIGH],
         x[LOW_IN], x[HIGH_IN], guess,
     )  # fmt: skip
     return widened(low, high, np.maximum(np.abs(low), np.abs(high)))
@@ -125,14 +125,8 @@ def square_bounds(
 ) -> tuple[Floats, Floats]:
     """The same for the mean of the squared distance from ``centre``; ``square0`` is its mean of
     what is wholly covered."""
-    at = np.repeat(centre, np.diff(part.cut.first))
-    mean = x[VARIANCE] + (x[MEAN] - at) ** 2
-    low, high = _squares(x[LOW] - at, x[HIGH] - at)
-    low_in, high_in = _squares(x[LOW_IN] - at, x[HIGH_IN] - at)
-    bottom, top = _mean_bounds(
-        n0, n0 * square0, _counts(part), mean, low, high,
-        low_in, high_in, guess,
-    )  # fmt: skip
+    squares = _square_items(part.cut.first, x, centre)
+    bottom, top = _mean_bounds(n0, n0 * square0, *_counts(part), *squares, guess)
     return widened(bottom, top, np.abs(top))
 
 
@@ -140,25 +134,50 @@ def product_bounds(
     n0: Floats, product0: Floats, part: Partial, centres: tuple[Floats, Floats], guess: Floats
 ) -> tuple[Floats, Floats]:
     """The same for the mean of the product of both features' distances from their centres."""
-    size = np.diff(part.cut.first)
-    at_x, at_y = (np.repeat(c, size) for c in centres)
-    x, y = part.x - at_x, part.y - at_y
-    mean = part.cross + x[MEAN] * y[MEAN]
-    low, high = _products(x[LOW], x[HIGH], y[LOW], y[HIGH])
-    low_in, high_in = _products(x[LOW_IN], x[HIGH_IN], y[LOW_IN], y[HIGH_IN])
-    bottom, top = _mean_bounds(
-        n0, n0 * product0, _counts(part), mean, low, high,
-        low_in, high_in, guess,
-    )  # fmt: skip
+    products = _product_items(part.cut.first, part.x, part.y, part.cross, *centres)
+    bottom, top = _mean_bounds(n0, n0 * product0, *_counts(part), *products, guess)
     return widened(bottom, top, np.maximum(np.abs(bottom), np.abs(top)))
 
 
-def _squares(low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    ends = low**2, high**2
-    inside = (low <= 0) & (high >= 0)
-    return np.where(inside, 0.0, np.minimum(*ends)), np.maximum(*ends)
+@numba.njit(cache=True)
+def _square_items(first: Any, x: Any, centre: Any) -> Any:
+    """Mean, low and high of the squared distances of each item, low and high of those inside."""
+    out = np.empty((5, x.shape[1]))
+    for g in range(first.size - 1):
+        at = centre[g]
+        for i in range(first[g], first[g + 1]):
+            out[0, i] = x[MEAN, i] - at
+            out[0, i] = x[VARIANCE, i] + out[0, i] * out[0, i]
+            out[1, i], out[2, i] = _square(x[LOW, i] - at, x[HIGH, i] - at)
+            out[3, i], out[4, i] = _square(x[LOW_IN, i] - at, x[HIGH_IN, i] - at)
+    return out
 
 
-def _products(a: Floats, b: Floats, c: Floats, d: Floats) -> tuple[Floats, Floats]:
-    corners = np.stack([a * c, a * d, b * c, b * d])
-    return corners.min(axis=0), corners.max(axis=0)
+@numba.njit(cache=True)
+def _product_items(first: Any, x: Any, y: Any, cross: Any, centre_x: Any, centre_y: Any) -> Any:
+    """The same of the products of both distances."""
+    out = np.empty((5, x.shape[1]))
+    for g in range(first.size - 1):
+        a, b = centre_x[g], centre_y[g]
+        for i in range(first[g], first[g + 1]):
+            out[0, i] = cross[i] + (x[MEAN, i] - a) * (y[MEAN, i] - b)
+            for k in range(2):
+                low, high = (LOW_IN, HIGH_IN) if k else (LOW, HIGH)
+                out[2 * k + 1, i], out[2 * k + 2, i] = _product(
+                    x[low, i] - a, x[high, i] - a, y[low, i] - b, y[high, i] - b
+                )
+    return out
+
+
+@numba.njit(cache=True)
+def _square(low: float, high: float) -> tuple[float, float]:
+    """The least and largest square of numbers from low to high."""
+    a, b = low * low, high * high
+    return (0.0 if low <= 0.0 <= high else min(a, b)), max(a, b)
+
+
+@numba.njit(cache=True)
+def _product(a: float, b: float, c: float, d: float) -> tuple[float, float]:
+    """The least and largest product of a number from a to b and one from c to d."""
+    p, q, r, s = a * c, a * d, b * c, b * d
+    return min(min(p, q), min(r, s)), max(max(p, q), max(r, s))

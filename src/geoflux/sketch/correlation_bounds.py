@@ -30,25 +30,61 @@ def correlation_bounds(
     """By group. ``about``: mean of u*u, v*v and u*v of what is wholly covered; ``centres``: centre
     and deviation of x and of y; ``off``: how far the means of u and v may be from 0; ``ratio``:
     how much larger than ``r`` the correlation may be (arithmetic over geometric mean)."""
-    size = np.diff(part.cut.first)
-    at = np.repeat(centres, size, axis=1)
-    u, v = (part.x - at[0]) / at[1], (part.y - at[2]) / at[3]
-    squares = [part.x[VARIANCE] / at[1] ** 2, part.y[VARIANCE] / at[3] ** 2]
-    means = np.stack(
-        [
-            squares[0] + u[MEAN] ** 2,
-            squares[1] + v[MEAN] ** 2,
-            part.cross / (at[1] * at[3]) + u[MEAN] * v[MEAN],
-        ]
+    cut = part.cut
+    numbers, u, v, means = _items(
+        cut.first, cut.n, cut.fewest, cut.most, part.x, part.y, part.cross, centres
     )
-    rows = [LOW, HIGH, LOW_IN, HIGH_IN]
-    low, high = _bounds(
-        n0, about, part.cut.first, np.stack([part.cut.n, part.cut.fewest, part.cut.most]), means,
-        np.ascontiguousarray(u[rows]), np.ascontiguousarray(v[rows]), off,
-    )  # fmt: skip
+    low, high = _bounds(n0, about, cut.first, numbers, means, u, v, off)
     low = np.where(low < 0, low * ratio, low)
     high = np.where(high > 0, high * ratio, high)
     return np.clip(low - 1e-9, -1.0, 1.0), np.clip(high + 1e-9, -1.0, 1.0)
+
+
+@numba.njit(cache=True)
+def standardised(
+    some: Any, xx: Any, yy: Any, about_xx: Any, about_yy: Any, about_xy: Any, off_x: Any,
+    off_y: Any, low_x: Any, high_x: Any, low_y: Any, high_y: Any, centre_x: Any, centre_y: Any,
+) -> Any:  # fmt: skip
+    """What :func:`correlation_bounds` takes, from the expected variances of x and y, the means of
+    what is wholly covered, how far the means may be off, and the ends of both variances."""
+    size = xx.size
+    centres, about = np.empty((4, size)), np.empty((3, size))
+    off, ratio = np.empty((2, size)), np.empty(size)
+    for g in range(size):
+        a, b = (np.sqrt(xx[g]), np.sqrt(yy[g])) if some[g] else (1.0, 1.0)
+        centres[0, g], centres[1, g], centres[2, g], centres[3, g] = centre_x[g], a, centre_y[g], b
+        about[0, g], about[1, g] = about_xx[g] / (a * a), about_yy[g] / (b * b)
+        about[2, g] = about_xy[g] / (a * b)
+        off[0, g], off[1, g] = off_x[g] / a, off_y[g] / b
+        ratio[g] = np.inf
+        if low_x[g] > 0.0 and low_y[g] > 0.0:
+            least = np.sqrt(low_x[g] / high_y[g]) * b / a
+            most = np.sqrt(high_x[g] / low_y[g]) * b / a
+            ratio[g] = max(0.5 * (least + 1.0 / least), 0.5 * (most + 1.0 / most))
+    return centres, about, off, ratio
+
+
+@numba.njit(cache=True)
+def _items(
+    first: Any, n: Any, fewest: Any, most: Any, x: Any, y: Any, cross: Any, centres: Any
+) -> Any:
+    """Of each item: how many, fewest and most; low and high of u and v, of all and of those that
+    match; mean of u*u, v*v and u*v."""
+    size = n.size
+    numbers, means = np.empty((3, size)), np.empty((3, size))
+    u, v = np.empty((4, size)), np.empty((4, size))
+    rows = (LOW, HIGH, LOW_IN, HIGH_IN)
+    for g in range(first.size - 1):
+        a, b, c, d = centres[0, g], 1.0 / centres[1, g], centres[2, g], 1.0 / centres[3, g]
+        for i in range(first[g], first[g + 1]):
+            numbers[0, i], numbers[1, i], numbers[2, i] = n[i], fewest[i], most[i]
+            for k in range(4):
+                u[k, i], v[k, i] = (x[rows[k], i] - a) * b, (y[rows[k], i] - c) * d
+            p, q = (x[MEAN, i] - a) * b, (y[MEAN, i] - c) * d
+            means[0, i] = x[VARIANCE, i] * b * b + p * p
+            means[1, i] = y[VARIANCE, i] * d * d + q * q
+            means[2, i] = cross[i] * b * d + p * q
+    return numbers, u, v, means
 
 
 @numba.njit(cache=True)

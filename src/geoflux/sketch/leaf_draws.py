@@ -4,7 +4,8 @@ With ``a`` the nearer end's distance from the mean in deviations, ``a * (2 * Phi
 standard normal ``z`` has mean 0 and, for ``c**2 = s / (1 - s)`` and ``s = sin(pi / (2 * a**2))``,
 variance 1, and never leaves the ends; the correlation of two such is an arc sine of that of their
 normals, which is turned round. Where the nearer end is closer than one deviation no even curve
-will do: then a share of the draws lies evenly around a low value, the rest around a high one.
+will do: then a share of the draws is that end (rain is often none at all, and models tell none from
+little), and the rest lies evenly around a value beyond the mean, as widely as the ends allow.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from geoflux.sketch.cover import Covered
 
 Floats = npt.NDArray[np.float64]
 _TRIES = 30
+_HALVINGS = 40
 
 
 def drawn(cover: Covered, row: npt.NDArray[np.int64], rng: np.random.Generator) -> Floats:
@@ -50,7 +52,7 @@ def _below(z: float) -> float:
 @numba.njit(cache=True)
 def curve(low: float, mean: float, high: float, deviation: float, out: Any) -> None:
     """Numbers of the curve of one feature: scale ``a`` and ``c`` of the even one; or, with ``c``
-    negative, share, low and high value and how far draws lie around them."""
+    negative, share of the low part, low and high value, and how far draws lie around each."""
     if deviation <= 0.0:
         out[0], out[1] = 0.0, 0.0
         return
@@ -60,18 +62,33 @@ def curve(low: float, mean: float, high: float, deviation: float, out: Any) -> N
         s = math.sin(math.pi / (2.0 * near * near))
         out[0], out[1] = near, math.sqrt(s / max(1.0 - s, 1e-18))
         return
-    room = max(under * over, 1.0)
-    if room >= 3.0:
-        around = 1.0
+    near = max(near, 1e-12)
+    far = max(max(under, over), 1.0 / near)
+    # The share at the end: with the largest one there is no width left, with less there is more.
+    most = 1.0 / (1.0 + near * near)
+    least = 0.0
+    for _ in range(_HALVINGS):
+        share = 0.5 * (least + most)
+        centre, width = _rest(share, near)
+        if centre + width > far or centre - width < -near:
+            least = share
+        else:
+            most = share
+    centre, width = _rest(most, near)
+    out[1] = -1.0
+    if under <= over:
+        out[0], out[2], out[3], out[4], out[5] = most, -near, centre, 0.0, width
     else:
-        q = 1.0 - room / 3.0
-        around = (-1.0 + math.sqrt(max(1.0 - q * (1.0 - room), 0.0))) / q
-    first = max(near, 1e-12) / (1.0 + around)
-    second = 1.0 / (first * (1.0 + around * around / 3.0))
-    if under > over:
-        first, second = second, first
-    out[0], out[1] = second / (first + second), -1.0
-    out[2], out[3], out[4] = -first, second, around
+        out[0], out[2], out[3], out[4], out[5] = 1.0 - most, -centre, near, width, 0.0
+
+
+@numba.njit(cache=True)
+def _rest(share: float, near: float) -> tuple[float, float]:
+    """Centre and half the width of an even stretch, so that with a share of ``-near`` the mean is
+    0 and the variance 1."""
+    centre = share * near / (1.0 - share)
+    square = (1.0 - share * near * near) / (1.0 - share) - centre * centre
+    return centre, math.sqrt(max(3.0 * square, 0.0))
 
 
 @numba.njit(cache=True)
@@ -81,8 +98,8 @@ def _bent(z: float, shape: Any) -> float:
         return shape[0] * (2.0 * _below(shape[1] * z) - 1.0)
     share, u = shape[0], _below(z)
     if u < share:
-        return shape[2] - shape[4] * shape[2] * (2.0 * u / share - 1.0)
-    return shape[3] + shape[4] * shape[3] * (2.0 * (u - share) / max(1.0 - share, 1e-18) - 1.0)
+        return shape[2] + shape[4] * (2.0 * u / share - 1.0)
+    return shape[3] + shape[5] * (2.0 * (u - share) / max(1.0 - share, 1e-18) - 1.0)
 
 
 @numba.njit(cache=True)
@@ -148,7 +165,7 @@ def _drawn(
 ) -> Any:  # fmt: skip
     features = mean.shape[1]
     out = np.empty((row.size, features))
-    shapes, corr = np.zeros((features, 5)), np.eye(features)
+    shapes, corr = np.zeros((features, 6)), np.eye(features)
     factor, mixed = np.zeros((features, features)), np.eye(features)
     deviation = np.zeros(features)
     z = np.empty(features)
@@ -188,7 +205,11 @@ def _drawn(
                 for g in range(f + 1):
                     total += factor[f, g] * z[g]
                 bent = mean[i, f] + deviation[f] * _bent(total, shapes[f])
-                out[k, f] = min(max(bent, low[h, f]), high[h, f])
+                # An end is that end, to the last digit.
+                hair = 1e-12 * deviation[f]
+                if bent <= low[h, f] + hair:
+                    bent = low[h, f]
+                out[k, f] = high[h, f] if bent >= high[h, f] - hair else bent
             fits = True
             for c in range(limits[0].size):
                 f = limits[0][c]

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -55,13 +56,32 @@ def bounded(
 ) -> Measure:
     """Numbers between ends that always hold; the error is the ``likely`` one, or the distance to
     the farther end. Where both ends are the number itself, or ``is_exact``, it is exact."""
-    low, high = np.where(is_exact, value, low), np.where(is_exact, value, high)
-    gone = np.isnan(value)
-    low, high = np.where(gone, np.nan, low), np.where(gone, np.nan, high)
-    value = np.clip(value, low, high)
-    far = np.maximum(high - value, value - low)
-    kind = np.where((far == 0) | gone, EXACT, BOUND).astype(np.int8)
-    return Measure(value, np.minimum(far, likely), low, high, kind)
+    parts = [np.asarray(value), low, high, is_exact, likely]
+    shape = parts[0].shape
+    if len(shape) != 1 or not all(isinstance(p, np.ndarray) and p.shape == shape for p in parts):
+        parts = [np.broadcast_to(part, shape).ravel() for part in parts]
+    numbers, kind = _bounded(*parts)
+    if len(shape) != 1:
+        numbers, kind = numbers.reshape(4, *shape), kind.reshape(shape)
+    return Measure(numbers[0], numbers[1], numbers[2], numbers[3], kind)
+
+
+@numba.njit(cache=True)
+def _bounded(value: Any, low: Any, high: Any, is_exact: Any, likely: Any) -> Any:
+    """Value, error, low and high; and the kind."""
+    out, kind = np.empty((4, value.size)), np.zeros(value.size, np.int8)
+    for i in range(value.size):
+        at = value[i]
+        if np.isnan(at):
+            out[:, i] = np.nan
+            continue
+        least, most = (at, at) if is_exact[i] else (low[i], high[i])
+        at = min(max(at, least), most)
+        far = max(most - at, at - least)
+        out[0, i], out[1, i], out[2, i], out[3, i] = at, min(far, likely[i]), least, most
+        if far != 0.0:
+            kind[i] = BOUND
+    return out, kind
 
 
 def uncertain(value: Floats, error: Floats, low: Floats, high: Floats) -> Measure:

@@ -69,7 +69,9 @@ def cut_items(covers: tuple[Covered, ...], groups: tuple[Ints, ...], size: int) 
         cut = np.flatnonzero(~items.whole)
         row = items.row[cut]
         region = rows.region[row]
-        keys = np.stack([cells.column[region], cells.row[region], cover.view.times[rows.time[row]]])
+        keys = np.empty((3, len(cut)), np.int64)
+        keys[0], keys[1] = cells.column[region], cells.row[region]
+        keys[2] = cover.view.times[rows.time[row]]
         # A cell that is cut on its own is so within its forest.
         keys[0] -= np.where(keys[0] < 0, number << 40, 0)
         n, shares = rows.count[row].astype(np.float64), items.shares[:, cut]
@@ -145,22 +147,32 @@ def covariances(covers: tuple[Covered, ...], cut: Cut, pair: int) -> Floats:
 
 def _feature(cover: Covered, cut: Cut, f: int) -> Floats:
     rows, ranges = cover.rows, cover.ranges
-    row, n = cut.row, cut.n
-    heavy = rows.heavy[row]
-    out = np.empty((8, len(row)))
-    many = heavy >= 0
-    at = heavy[many]
-    out[MEAN] = out[LOW] = out[HIGH] = rows.mean[row, f]
-    out[VARIANCE] = 0.0
-    out[VARIANCE, many] = rows.m2[at, f] / n[many]
-    out[LOW, many] = rows.low[at, f]
-    out[HIGH, many] = rows.high[at, f]
-    out[LOW_IN:] = out[[LOW, HIGH, MEAN, VARIANCE]]
+    ends = (-np.inf, np.inf) if ranges is None else ranges.hull(f)
+    out: Floats = _numbers(
+        cut.row, cut.n, rows.heavy, rows.mean[:, f], rows.m2[:, f], rows.low[:, f],
+        rows.high[:, f], ends[0], ends[1],
+    )  # fmt: skip
     if ranges is not None:
-        low, high = ranges.hull(f)
-        np.clip(out[LOW_IN], low, None, out=out[LOW_IN])
-        np.clip(out[HIGH_IN], None, high, out=out[HIGH_IN])
-        _shift_means(cover, cut, heavy, f, out)
+        _shift_means(cover, cut, rows.heavy[cut.row], f, out)
+    return out
+
+
+@numba.njit(cache=True)
+def _numbers(
+    row: Any, n: Any, heavy: Any, mean: Any, m2: Any, low: Any, high: Any, least: float, most: float
+) -> Any:
+    """The rows of ``Partial.x``; those that match lie from ``least`` to ``most``."""
+    out = np.empty((8, row.size))
+    for k in range(row.size):
+        i = row[k]
+        h = heavy[i]
+        out[0, k] = out[6, k] = out[2, k] = out[3, k] = mean[i]
+        out[1, k] = 0.0
+        if h >= 0:
+            out[1, k] = m2[h] / n[k]
+            out[2, k], out[3, k] = low[h], high[h]
+        out[4, k], out[5, k] = max(out[2, k], least), min(out[3, k], most)
+        out[7, k] = out[1, k]
     return out
 
 

@@ -21,6 +21,7 @@ from geoflux.sketch.pools import CROSS, M2_X, M2_Y, MEAN_X, MEAN_Y, N, Pool, Tra
 Floats = npt.NDArray[np.float64]
 Ends = tuple[Floats, Floats]
 Which = Literal["xx", "yy", "xy"]
+_LIKELY = ("x", "xx", "xy", "r")
 _ROWS = {"xx": M2_X, "yy": M2_Y, "xy": CROSS}
 
 
@@ -39,6 +40,76 @@ def _group_sums(first: Any, items: Any) -> Any:
         for i in range(first[g], first[g + 1]):
             out[g] += items[i]
     return out
+
+
+@numba.njit(cache=True)
+def _expected_mean(first: Any, expected: Any, items: Any, n: Any, n0: Any, mean0: Any) -> Any:
+    out = np.full(n.size, np.nan)
+    for g in range(n.size):
+        total = n0[g] * mean0[g]
+        for i in range(first[g], first[g + 1]):
+            total += expected[i] * items[i]
+        if n[g] > 0:
+            out[g] = total / n[g]
+    return out
+
+
+@numba.njit(cache=True)
+def _about_centres(
+    first: Any, expected: Any, n: Any, whole: Any, row: int, a: int, b: int, inner: Any,
+    mean_a: Any, mean_b: Any, centre_a: Any, centre_b: Any,
+) -> Any:  # fmt: skip
+    """Mean of the products of the distances from two centres: certain, and expected of all."""
+    certain, every = np.zeros(n.size), np.zeros(n.size)
+    for g in range(n.size):
+        n0 = whole[N, g]
+        if n0 > 0:
+            off_a = whole[MEAN_Y if a else MEAN_X, g] - centre_a[g]
+            off_b = whole[MEAN_Y if b else MEAN_X, g] - centre_b[g]
+            certain[g] = whole[row, g] / max(n0, 1.0) + off_a * off_b
+        total = n0 * certain[g]
+        for i in range(first[g], first[g + 1]):
+            apart = (mean_a[i] - centre_a[g]) * (mean_b[i] - centre_b[g])
+            total += expected[i] * (inner[i] + apart)
+        if n[g] > 0:
+            every[g] = total / n[g]
+    return certain, every
+
+
+@numba.njit(cache=True)
+def _effects(
+    which: int, first: Any, x: Any, y: Any, cross: Any, centre_x: Any, centre_y: Any, n: Any,
+    xx: Any, yy: Any, xy: Any,
+) -> Any:  # fmt: skip
+    """What one observation of each item adds, on average, to the mean of x (0), its variance (1),
+    the covariance (2) or the correlation (3), and the deviation of that."""
+    effect, spread = np.empty(cross.size), np.empty(cross.size)
+    for g in range(n.size):
+        size = max(n[g], 1e-300)
+        a, b = 1.0, 1.0
+        if which == 3:
+            a = np.sqrt(xx[g]) if xx[g] > 0 else 1.0
+            b = np.sqrt(yy[g]) if yy[g] > 0 else 1.0
+        r = xy[g] / (a * b)
+        for i in range(first[g], first[g + 1]):
+            u, v = (x[MEAN_IN, i] - centre_x[g]) / a, (y[MEAN_IN, i] - centre_y[g]) / b
+            var_u, var_v = x[VARIANCE_IN, i] / (a * a), y[VARIANCE_IN, i] / (b * b)
+            dev_u, dev_v = np.sqrt(var_u), np.sqrt(var_v)
+            if which == 0:
+                effect[i], spread[i] = u, dev_u
+            elif which == 1:
+                effect[i] = u * u + var_u - xx[g]
+                spread[i] = 2 * abs(u) * dev_u + np.sqrt(2.0) * var_u
+            elif which == 2:
+                effect[i] = u * v + cross[i] - xy[g]
+                spread[i] = abs(u) * dev_v + abs(v) * dev_u + dev_u * dev_v
+            else:
+                half = 0.5 * r * (u * u + var_u + v * v + var_v)
+                effect[i] = u * v + cross[i] / (a * b) - half
+                spread[i] = abs(v - r * u) * dev_u + abs(u - r * v) * dev_v + dev_u * dev_v
+            effect[i] /= size
+            spread[i] /= size
+    return effect, spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,12 +135,6 @@ class Moments:
         """Sums over the items by group."""
         return np.asarray(_group_sums(self.track.part.cut.first, items))
 
-    def _spread_out(self, values: Floats) -> Any:
-        """Values of groups for their items."""
-        if len(values) == 1:
-            return values[0]
-        return np.repeat(values, np.diff(self.track.part.cut.first))
-
     @cached_property
     def n(self) -> Floats:
         """Expected observations."""
@@ -88,8 +153,11 @@ class Moments:
         whole = self.track.whole
         if self.all_exact:
             return np.where(whole[N] > 0, whole[row], np.nan)
-        total = whole[N] * whole[row] + self._sums(self.track.part.cut.expected * items[MEAN_IN])
-        return np.divide(total, self.n, np.full(len(total), np.nan), where=self.n > 0)
+        cut = self.track.part.cut
+        means: Floats = _expected_mean(
+            cut.first, cut.expected, items[MEAN_IN], self.n, whole[N], whole[row]
+        )
+        return means
 
     @cached_property
     def mean(self) -> tuple[Floats, Floats]:
@@ -122,13 +190,6 @@ class Moments:
         )
         return x, y
 
-    @cached_property
-    def _apart(self) -> tuple[Floats, Floats]:
-        """How far the items' means are from the expected ones."""
-        part = self.track.part
-        x = part.x[MEAN_IN] - self._spread_out(self.centre[0])
-        return x, x if self.alone else part.y[MEAN_IN] - self._spread_out(self.centre[1])
-
     def about(self, which: Which) -> tuple[Floats, Floats]:
         """Mean of the squares ("xx", "yy") or products ("xy") of distances from the expected
         means: of what is wholly covered, and as expected of all."""
@@ -138,17 +199,15 @@ class Moments:
         return held
 
     def _made_about(self, which: Which) -> tuple[Floats, Floats]:
-        whole, part = self.track.whole, self.track.part
+        part = self.track.part
         a, b = (0 if letter == "x" else 1 for letter in which)
-        off = (whole[MEAN_X] - self.centre[0], whole[MEAN_Y] - self.centre[1])
-        certain = whole[_ROWS[which]] / np.maximum(whole[N], 1.0) + off[a] * off[b]
-        certain = np.where(whole[N] > 0, certain, 0.0)
-        if self.all_exact:
-            return certain, certain
         inner = part.cross if a != b else (part.x, part.y)[a][VARIANCE_IN]
-        parts = part.cut.expected * (inner + self._apart[a] * self._apart[b])
-        total = whole[N] * certain + self._sums(parts)
-        return certain, np.divide(total, self.n, np.zeros(len(total)), where=self.n > 0)
+        items = (part.x[MEAN_IN], part.y[MEAN_IN])
+        found: tuple[Floats, Floats] = _about_centres(
+            part.cut.first, part.cut.expected, self.n, self.track.whole, _ROWS[which], a, b,
+            inner, items[a], items[b], self.centre[a], self.centre[b],
+        )  # fmt: skip
+        return found
 
     def spread_ends(self, which: Which) -> Ends:
         """Bounds of the variance of x ("xx") or y ("yy"), or of their covariance ("xy"), over n."""
@@ -166,25 +225,16 @@ class Moments:
     def likely(self, which: Literal["x", "xx", "xy", "r"]) -> Floats:
         """What the mean of x, its variance, the covariance or the correlation are likely off."""
         part = self.track.part
-        n = self._spread_out(np.maximum(self.n, 1e-300))
-        u, v = self._apart
-        var_u, var_v = part.x[VARIANCE_IN], part.y[VARIANCE_IN]
-        dev_u = np.sqrt(var_u)
-        if which == "x":
-            return likely_error(part, u / n, dev_u / n)
-        if which == "xx":
-            effect = u * u + var_u - self._spread_out(self.about("xx")[1])
-            spread = 2 * np.abs(u) * dev_u + np.sqrt(2) * var_u
-            return likely_error(part, effect / n, spread / n)
-        xy, dev_v = self.about("xy")[1], np.sqrt(var_v)
-        if which == "xy":
-            effect = u * v + part.cross - self._spread_out(xy)
-            spread = np.abs(u) * dev_v + np.abs(v) * dev_u + dev_u * dev_v
-            return likely_error(part, effect / n, spread / n)
-        xx, yy = (np.where(s > 0, s, 1.0) for s in (self.about("xx")[1], self.about("yy")[1]))
-        r = self._spread_out(xy / np.sqrt(xx * yy))
-        a, b = self._spread_out(np.sqrt(xx)), self._spread_out(np.sqrt(yy))
-        u, v, dev_u, dev_v = u / a, v / b, dev_u / a, dev_v / b
-        effect = u * v + part.cross / (a * b) - 0.5 * r * (u * u + dev_u**2 + v * v + dev_v**2)
-        spread = np.abs(v - r * u) * dev_u + np.abs(u - r * v) * dev_v + dev_u * dev_v
-        return likely_error(part, effect / n, spread / n)
+        nothing = np.ones(len(self.n))
+        xx, yy, xy = nothing, nothing, nothing
+        if which != "x":
+            xx = self.about("xx")[1]
+        if which in ("xy", "r"):
+            xy = self.about("xy")[1]
+        if which == "r":
+            yy = self.about("yy")[1]
+        effect, spread = _effects(
+            _LIKELY.index(which), part.cut.first, part.x, part.y, part.cross,
+            self.centre[0], self.centre[1], self.n, xx, yy, xy,
+        )  # fmt: skip
+        return likely_error(part, effect, spread)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from geoflux.sketch.bounds import sum_bounds
-from geoflux.sketch.correlation_bounds import correlation_bounds
+from geoflux.sketch.correlation_bounds import correlation_bounds, standardised
 from geoflux.sketch.likely import likely_error
 from geoflux.sketch.measures import EXACT, Measure, bounded, exact
 from geoflux.sketch.partial import HIGH, HIGH_IN, LOW, LOW_IN, MEAN, MEAN_IN, VARIANCE_IN
@@ -144,20 +144,10 @@ def correlation(moments: Moments) -> Measure:
     value = np.clip(value, -1.0, 1.0)
     if moments.all_exact:
         return exact(value)
-    scale = np.sqrt(np.where(some, [xx, yy], 1.0))
-    off = np.stack(moments.off) / scale
-    low_x, high_x = (v / scale[0] ** 2 for v in moments.spread_ends("xx"))
-    low_y, high_y = (v / scale[1] ** 2 for v in moments.spread_ends("yy"))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ends = np.stack([low_x / high_y, high_x / low_y])
-        ratio = np.where(ends > 0, 0.5 * (np.sqrt(ends) + 1.0 / np.sqrt(ends)), np.inf).max(axis=0)
-    certain = [part[0] for part in parts]
-    about = np.stack(
-        [certain[0] / scale[0] ** 2, certain[1] / scale[1] ** 2, certain[2] / (scale[0] * scale[1])]
-    )
-    centre = moments.centre
-    low, high = correlation_bounds(
-        moments.track.whole[N], about, moments.track.part,
-        np.stack([centre[0], scale[0], centre[1], scale[1]]), off, ratio,
+    centres, about, off, ratio = standardised(
+        some, xx, yy, *(part[0] for part in parts), *moments.off, *moments.spread_ends("xx"),
+        *moments.spread_ends("yy"), *moments.centre,
     )  # fmt: skip
+    track = moments.track
+    low, high = correlation_bounds(track.whole[N], about, track.part, centres, off, ratio)
     return bounded(value, low, high, moments.exact, moments.likely("r"))
