@@ -17,6 +17,7 @@ import numpy as np
 from rich.console import Console
 
 from geoflux.bench import synopsis_queries as queries
+from geoflux.bench import synopsis_scaling as scaling
 from geoflux.bench.figure_frame import Words, begin, short, write
 from geoflux.bench.figures import FOLDER
 from geoflux.bench.table import Bars, check_parts
@@ -33,12 +34,13 @@ from geoflux.workload.weather import (
     read_weather,
 )
 
-PARTS = ("ingest", "memory", "bins", "growth", "queries")
+PARTS = ("ingest", "memory", "bins", "growth", "queries", "scaling")
 BARS: Bars = {
     "ingest_obs_per_second_core": (">=", 200_000),
     "quantised_memory_share": ("<=", 0.376),
     "values_within_half_percent": (">=", 0.80),
     **queries.BARS,
+    **scaling.BARS,
 }
 _START, _WEEK = 1_774_396_800, 7 * 86_400
 _BATCH = 65_160
@@ -99,6 +101,9 @@ def run_benchmark(
     if "queries" in parts and taken is not None:
         console.print("[dim]questions")
         result |= queries.measure_queries(taken, seen, sizes.questions)
+    if "scaling" in parts:
+        wanted = scaling.QUICK if quick else scaling.FULL
+        result |= scaling.measure_scaling(console, seen, figures, wanted)
     return result
 
 

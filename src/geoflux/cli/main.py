@@ -313,7 +313,7 @@ def bench_synopsis(
         typer.Option(help="Parquet file of real weather: ts, lon, lat, t2m_k, u10_ms, …"),
     ] = None,
     only: Annotated[
-        str, typer.Option(help="Parts of it: ingest, memory, bins, growth, queries.")
+        str, typer.Option(help="Parts of it: ingest, memory, bins, growth, queries, scaling.")
     ] = "",
     as_json: Json = False,
 ) -> None:
