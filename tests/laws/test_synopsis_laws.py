@@ -82,6 +82,30 @@ def test_steps_are_placed_then_rest_and_are_undone_when_they_are_over(
     assert all(len(d.changes) == 1 for d in ins), "one region at a time"
 
 
+@settings(max_examples=5, phases=PHASES, deadline=None)
+@given(SEEDS, STARTS, WIDTHS, st.permutations([3.0, 0.0, 0.0]), st.booleans())
+def test_a_load_that_comes_in_bursts_is_placed_and_rests(
+    seed: int, start: int, width: int, bursts: list[float], tells: bool
+) -> None:
+    """An observation of three epochs, all of its rows in one of them; rates are those of all three,
+    also where nothing came in the last."""
+    stage = plant(3, observe=3.0)
+    stage.tells_bytes = tells
+    calm, hot = calm_and_hot(seed, start, width, 1400)
+    first = stage.layout()
+
+    def run(rates: Any, observations: int) -> int:
+        return sum(len(stage.run(rates * burst, 1)) for burst in bursts * observations)
+
+    assert run(calm, 5) == 0
+    owners = stage.plan.owners[stage.plan.locate(np.arange(CODES))]
+    assume(np.bincount(owners, hot).max() > 1100)
+    assert run(hot, 40) > 0
+    assert run(hot, 15) == 0, "at rest"
+    run(calm, 60)
+    assert stage.layout() == first
+
+
 @settings(max_examples=10, phases=PHASES, deadline=None)
 @given(SEEDS, STARTS, WIDTHS, st.integers(1, 3), st.integers(1, 4))
 def test_slots_come_where_nobody_can_take_anything_and_go_again(
@@ -99,6 +123,28 @@ def test_slots_come_where_nobody_can_take_anything_and_go_again(
     stage.run(calm, 150)
     assert stage.layout() == first
     assert stage.plan.slots == 1
+
+
+@settings(max_examples=8, phases=PHASES, deadline=None)
+@given(SEEDS, st.integers(2, 5), st.integers(40, 400), st.booleans())
+def test_a_load_far_beyond_all_slots_is_shared_by_all_of_them(
+    seed: int, slots: int, times: int, come: bool
+) -> None:
+    """Not even the least part of it is within what a slot can do."""
+    stage = plant(1, 1, most_slots=slots) if come else plant(slots, 1)
+    load = np.random.default_rng(seed).uniform(0.8, 1.2, CODES)
+    load *= times * 1000 / load.sum()
+    if not come:
+        load[CODES // 4 :] = 0.01  # of the first slot
+    first = stage.layout()
+    stage.run(load, 15 * slots)
+    owners = stage.plan.owners[stage.plan.locate(np.arange(CODES))]
+    shares = np.bincount(owners, load, slots) / load.sum()
+    assert shares.min() > 0.25 / slots
+    assert stage.run(load, 30) == [], "at rest"
+    stage.waiting[:] = 0
+    stage.run(np.full(CODES, 0.5), 400)
+    assert stage.layout() == first
 
 
 @settings(max_examples=20, phases=PHASES, deadline=None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +11,21 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from geoflux import Config, open_sketch, run_sketch
+import scaled_sketch
+from geoflux import Config, keyed_api, open_sketch, run_operator, run_sketch
+from geoflux.bench.synopsis_scaling_truth import (
+    QUESTIONS,
+    Taken,
+    compared,
+    misplaced,
+    same,
+    undisturbed,
+)
+from geoflux.state.epoch_log import EpochLog
+from geoflux.state.store import Store
 from geoflux.workload.weather import FEATURES, made_up_weather
 
+KILLED = str(Path(__file__).parent / "killed_operator.py")
 WEATHER = made_up_weather(9, 9_000, 1_774_396_800, 6 * 3600)
 
 
@@ -55,3 +69,54 @@ def test_leaves_and_synthetic_rows_are_a_data_source(out: Path, spark: SparkSess
     assert abs(rows["t2m_k"].mean() - WEATHER.values[:, 0].mean()) < 2.5
     warm = source.option("where", "t2m_k > 290").load()
     assert warm.agg({"t2m_k_max": "min"}).collect()[0][0] > 290
+
+
+def answers_are_right(out: Path) -> dict[str, int]:
+    """Answers are those of what was taken in up to the last epoch; returns some of its counts."""
+    store, sketch = Store(str(out)), open_sketch(out)
+    manifest = EpochLog(store).manifest(sketch.epoch)
+    taken = Taken.of(manifest, store, scaled_sketch.OPERATOR).among(scaled_sketch.WEATHER)
+    assert sketch.observations == len(taken) > 0
+    for question in QUESTIONS:
+        found = compared(question, sketch.query(question.sql), taken)
+        assert found.is_right, (question.sql, found)
+    return {name: manifest[name] for name in ("epoch", "carried_out")}
+
+
+def test_killed_while_scaled_out_and_in_and_asked_all_the_same(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed when scaling out was decided and not yet committed, and when scaling in was committed
+    and not yet published; asked while nothing runs, and after every epoch."""
+    scaled_sketch.write(tmp_path)
+    out, found = tmp_path / "out", []
+    for point, epoch in (
+        ("before-manifest", scaled_sketch.OUT), ("after-manifest", scaled_sketch.IN)
+    ):  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, KILLED, point, str(epoch), str(tmp_path), "scaled_sketch"],
+            capture_output=True, text=True, timeout=300,
+        )  # fmt: skip
+        assert done.returncode == -9, done.stderr[-2000:]
+        found.append(answers_are_right(out))
+    assert [one["epoch"] for one in found] == [scaled_sketch.OUT - 1, scaled_sketch.IN]
+    assert all(one["carried_out"] for one in found), "rows wait for slots that are too slow"
+    monkeypatch.setattr(keyed_api, "policy_of", lambda *given: scaled_sketch.POLICY)
+    config = scaled_sketch.config(tmp_path)
+    run_operator(
+        scaled_sketch.OPERATOR, config, out, spark=spark, emulated=scaled_sketch.SLOW,
+        on_epoch=lambda manifest: found.append(answers_are_right(out)),
+    )  # fmt: skip
+    kinds = [[c["kind"] for c in m["decision"]["changes"]]
+             for m in EpochLog(Store(str(out))).manifests()]  # fmt: skip
+    assert [some for some in kinds if some] == [
+        ["resize", "splitprefix"],
+        ["mergeprefix", "resize"],
+    ]
+    assert found[-1]["carried_out"] == 0
+    whole, end = (
+        open_sketch(out).whole(),
+        undisturbed(scaled_sketch.OPERATOR, scaled_sketch.WEATHER),
+    )
+    assert misplaced(whole, end) == 0
+    assert same(whole, end).is_right

@@ -18,12 +18,14 @@ from typing import Literal
 from geoflux.balance.parts import Part
 from geoflux.plan import PrefixPartition, PrefixPlan, SplitPrefix
 from geoflux.plan.changes import Change, Move
-from geoflux.plan.prefixes import Bits, both, shared, upward
+from geoflux.plan.prefixes import Bits, both, named, shared, upward
 
 _BEYOND = 1.1
 """A piece may gain so much more than what is left to give away."""
 _ENOUGH = 0.9
 """Of what was to be given away, what is enough."""
+_UNLIKE = 0.1
+"""Slots are evened out where one would give away this share of its rows, at least."""
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,32 @@ def chosen(
         pieces.append(Piece(best, room.slot, neighbour))
         left -= wish.gain(best)
     return pieces
+
+
+def evened(
+    found: Sequence[Candidate], mine: float, others: Sequence[tuple[float, Room]], most: int
+) -> list[Piece]:
+    """What a slot with so many rows gives to whoever of the others (each with its rows) has fewest:
+    about half of the difference, whether it can do that or not; nothing, where they differ
+    little."""
+    if not others:
+        return []
+    theirs, room = min(others, key=lambda other: (other[0], other[1].slot))
+    half = (mine - theirs) / 2
+    if half < _UNLIKE * mine:
+        return []
+    return chosen(found, Wish("rows", half), [replace(room, rows=half)], (), most)
+
+
+def in_words(pieces: Sequence[Piece], wish: Wish, whole: float) -> str:
+    """What is given away, of so much in all, in words."""
+    share = sum(wish.gain(piece.candidate) for piece in pieces) / max(whole, 1)
+    some = ", ".join(
+        f"{named(piece.candidate.area)} to slot {piece.to}"
+        + (" (a neighbour)" if piece.neighbour else "")
+        for piece in pieces
+    )
+    return f"it gives away {share:.0%} of its {wish.by}: {some}"
 
 
 def _receiver(

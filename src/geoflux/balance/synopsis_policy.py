@@ -8,7 +8,7 @@ the plan between two epochs, so that neither locks nor forwarding are needed.
 
 Beyond the paper: how much to give away follows from what the slot could do when it was behind; and
 a region is taken back only if slot and region together need clearly less than that, so that a
-steady load leads to no further operation.
+steady load leads to no further operation. A load far beyond all slots is shared evenly.
 
 Source: Synopsis 3.6, 3.7.
 """
@@ -20,7 +20,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from geoflux.balance.evictions import Piece, Room, Wish, as_changes, candidates, chosen
+from geoflux.balance.evictions import (
+    Candidate,
+    Piece,
+    Room,
+    Wish,
+    as_changes,
+    candidates,
+    chosen,
+    evened,
+    in_words,
+)
 from geoflux.balance.policy import Decision, Observed, Policy
 from geoflux.balance.synopsis_stage import Memory, Stage
 from geoflux.balance.synopsis_tuning import SynopsisTuning
@@ -76,7 +86,7 @@ class SynopsisPolicy(Policy):
         if seen.now - (watch.since or 0.0) < tuning.observe:
             return Decision((), ""), replace(known, watch=watch).to_dict()
         slots = watch.slots(seen)
-        stage = Stage(plan, seen, {slot.slot: slot for slot in slots})
+        stage = Stage(plan, seen, {slot.slot: slot for slot in slots}, watch.parts)
         known = replace(known, watch=watch.judged(slots, seen, tuning))
         changes, reason, after = self._operated(stage, known)
         if changes:
@@ -121,13 +131,8 @@ class SynopsisPolicy(Policy):
     def _scaled_out(
         self, stage: Stage, known: Memory, donor: SlotSeen, wish: Wish
     ) -> tuple[list[Change], str, Memory]:
-        load = next(load for load in stage.seen.loads if load.slot == donor.slot)
-        assert load.site is not None
         mine = [p for p in stage.plan.partitions if p.slot == donor.slot]
-        scale = stage.scale(donor.slot)
-        found = [
-            replace(c, rows=c.rows * scale) for c in candidates(mine, load.parts, load.site.sizes)
-        ]
+        found = candidates(mine, stage.parts, stage.sizes())
         regions = [e.whole for e in known.evicted if e.home == donor.slot]
         # A slot that is behind has used up its time; otherwise there is all that passes.
         time = donor.busy if wish.by == "rows" else donor.seconds
@@ -139,8 +144,10 @@ class SynopsisPolicy(Policy):
             new = self._room(donor, donor, time, stage.plan.slots)
             new = replace(new, rows=new.rows + donor.arrivals, bytes=new.bytes + donor.bytes)
             pieces = chosen(found, wish, [*rooms, new], regions, most)
-            if any(piece.to == stage.plan.slots for piece in pieces):
-                changes.append(Resize(stage.plan.slots + 1))
+        if not pieces and wish.by == "rows":
+            pieces = self._shared(stage, known, donor, found)
+        if any(piece.to == stage.plan.slots for piece in pieces):
+            changes.append(Resize(stage.plan.slots + 1))
         why = self._why(donor, known.watch)
         if not pieces:
             return [], f"{why}, but no slot can take anything of it", known
@@ -151,10 +158,23 @@ class SynopsisPolicy(Policy):
                     outermost(known.evicted, donor.slot, piece.candidate.of.area), limit)
             for piece in pieces
         )  # fmt: skip
-        reason = f"scale out: {why}; {_told(pieces, wish, donor)}"
+        whole = donor.arrivals if wish.by == "rows" else donor.bytes
+        reason = f"scale out: {why}; {in_words(pieces, wish, whole)}"
         if isinstance(changes[0], Resize):
             reason += f"; slot {stage.plan.slots} is new"
         return changes, reason, replace(known, evicted=(*known.evicted, *gone))
+
+    def _shared(
+        self, stage: Stage, known: Memory, donor: SlotSeen, found: Sequence[Candidate]
+    ) -> list[Piece]:
+        """Where even the least that could be given away is more than any slot can do: whoever has
+        least to do gets half of the difference, so that as many as there may be work on it."""
+        rooms = self._rooms(stage, known, donor, donor.busy)
+        others = [(float(stage.slots[room.slot].arrivals), room) for room in rooms]
+        if stage.plan.slots < (self._tuning.most_slots or 0):
+            free = math.inf if donor.capacity is None else self._tuning.memory_aim * donor.capacity
+            others.append((0.0, Room(stage.plan.slots, 0.0, free)))
+        return evened(found, donor.arrivals, others, self._tuning.most_pieces)
 
     def _rooms(self, stage: Stage, known: Memory, donor: SlotSeen, time: float) -> list[Room]:
         """What the other slots can take; those in need themselves nothing."""
@@ -235,15 +255,3 @@ class SynopsisPolicy(Policy):
 
 def _clipped(amount: float, of: float) -> float:
     return min(max(amount, _LEAST * of), _MOST * of)
-
-
-def _told(pieces: Sequence[Piece], wish: Wish, donor: SlotSeen) -> str:
-    """What is given away, in words."""
-    whole = max(donor.arrivals if wish.by == "rows" else donor.bytes, 1)
-    share = sum(wish.gain(piece.candidate) for piece in pieces) / whole
-    some = ", ".join(
-        f"{named(piece.candidate.area)} to slot {piece.to}"
-        + (" (a neighbour)" if piece.neighbour else "")
-        for piece in pieces
-    )
-    return f"it gives away {share:.0%} of its {wish.by}: {some}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from geoflux.balance.policy import Observed
-from geoflux.balance.synopsis_watch import SlotSeen, Watch
+from geoflux.balance.synopsis_watch import Parts, SlotSeen, Watch
 from geoflux.balance.taking_back import Evicted
 from geoflux.plan import PrefixPlan
 
@@ -44,21 +44,13 @@ class Stage:
     plan: PrefixPlan
     seen: Observed
     slots: Mapping[int, SlotSeen]
+    parts: Parts
+    """What parts of partitions got in all of it, and hold."""
 
     def rows(self) -> dict[int, float]:
-        """Rows of the observation by partition: those of its last epoch, scaled."""
-        return {
-            p: self.scale(load.slot) * sum(part.rows for part in parts)
-            for load in self.seen.loads
-            for p, parts in load.parts.items()
-        }
+        """Rows of the observation by partition."""
+        return {p: sum(part.rows for part in some) for p, some in self.parts.items()}
 
-    def scale(self, slot: int) -> float:
-        """Rows of the observation for each row that the parts of a slot got in its last epoch."""
-        parts = next(load.parts for load in self.seen.loads if load.slot == slot)
-        counted = sum(part.rows for some in parts.values() for part in some)
-        return self.slots[slot].arrivals / counted if counted else 0.0
-
-    def sizes(self) -> dict[int, float]:
+    def sizes(self) -> dict[int, int]:
         """Bytes by partition."""
         return {p: n for load in self.seen.loads if load.site for p, n in load.site.sizes.items()}

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from geoflux.balance.parts import Part, added
 from geoflux.balance.policy import Observed, SlotLoad
 from geoflux.balance.synopsis_tuning import SynopsisTuning
 
@@ -52,6 +53,8 @@ class SlotSeen:
 
 
 Counts = Mapping[int, int]
+Parts = Mapping[int, tuple[Part, ...]]
+"""Of partitions, by their ids."""
 
 
 @dataclass(frozen=True)
@@ -70,16 +73,20 @@ class Watch:
     calm: Counts = field(default_factory=dict)
     rest: int = 0
     """Observations until slots are judged again."""
+    parts: Parts = field(default_factory=dict)
+    """What the parts of partitions got since the last observation ended, and hold."""
 
     def with_epoch(self, seen: Observed) -> Watch:
         """With one more epoch in the observation."""
-        sums = dict(self.sums)
+        sums, parts = dict(self.sums), dict(self.parts)
         for load in seen.loads:
+            for p, told in load.parts.items():
+                parts[p] = added(parts.get(p, ()), told)
             arrivals, processed, busy = sums.get(load.slot, (0, 0, 0.0))
             sums[load.slot] = (
                 arrivals + load.arrivals, processed + load.events, busy + load.busy_seconds,
             )  # fmt: skip
-        return replace(self, sums=sums)
+        return replace(self, sums=sums, parts=parts)
 
     def slots(self, seen: Observed) -> tuple[SlotSeen, ...]:
         """What the observation that ends now showed."""
@@ -121,6 +128,7 @@ class Watch:
         return {
             "since": self.since, "rest": self.rest,
             "sums": {str(slot): list(sums) for slot, sums in self.sums.items()},
+            "parts": {str(p): [list(part) for part in some] for p, some in self.parts.items()},
             **{name: _as_text(getattr(self, name)) for name in _COUNTS},
         }  # fmt: skip
 
@@ -129,7 +137,8 @@ class Watch:
         """What :meth:`to_dict` gave, also by way of JSON."""
         counts = {name: {int(s): n for s, n in values[name].items()} for name in _COUNTS}
         sums = {int(s): (a, p, b) for s, (a, p, b) in values["sums"].items()}
-        return cls(values["since"], sums, rest=values["rest"], **counts)
+        parts = {int(p): tuple(Part(*part) for part in some) for p, some in values["parts"].items()}
+        return cls(values["since"], sums, rest=values["rest"], parts=parts, **counts)
 
 
 _COUNTS = ("waited", "behind", "full", "calm")

@@ -24,11 +24,13 @@ from geoflux.bench import (
     synopsis_ingest,
     synopsis_node,
     synopsis_queries,
+    synopsis_scaling,
     synopsis_sets,
     synopsis_truth,
 )
 from geoflux.bench.figures import FOLDER
 from geoflux.bench.synopsis_ingest import schema_of, took_in
+from geoflux.bench.synopsis_scaling_run import ScalingSizes
 from geoflux.bench.table import Bars, check_parts
 from geoflux.sketch.forest import Forest
 from geoflux.workload.weather import Weather, WeatherStream, made_up_weather, read_weather
@@ -36,6 +38,7 @@ from geoflux.workload.weather import Weather, WeatherStream, made_up_weather, re
 BARS: Bars = {
     **synopsis_ingest.BARS, **synopsis_bins.BARS, **synopsis_growth.BARS, **synopsis_queries.BARS,
     **synopsis_truth.BARS, **synopsis_sets.BARS, **synopsis_node.BARS,
+    **synopsis_scaling.BARS,
     "spark_obs_per_second": (">=", 1.0),
     "rmse_ratio_10": ("<=", 1.03), "rmse_ratio_20": ("<=", 1.03), "r2_real": (">=", 0.5),
     "training_time_share_10": ("<=", 1.0), "training_time_share_20": ("<=", 1.0),
@@ -63,13 +66,14 @@ class Sizes:
     spark_epochs: int = 24
     spark_epoch_rows: int = 130_320
     trees: int = 20
+    scaling: ScalingSizes = synopsis_scaling.FULL
 
 
 FULL = Sizes()
 QUICK = Sizes(
     rows=130_320, weeks=1, steps=8, questions=100, compared=60, set_trials=10, splits=2,
     split_rows=65_160, clients=(1, 2), client_seconds=0.5, spark_epochs=6, spark_epoch_rows=32_580,
-    trees=5,
+    trees=5, scaling=synopsis_scaling.QUICK,
 )  # fmt: skip
 
 
@@ -186,13 +190,20 @@ class Bench:
         self.console.print(table_3(found))
         self.result |= found
 
+    def scaling(self) -> None:
+        """Figures 7 and 8, in a session with threads for all slots."""
+        self.result |= synopsis_scaling.measure_scaling(
+            self.console, self.seen, self.figures, self.sizes.scaling
+        )
+
 
 _RUNS: dict[str, Callable[[Bench], None]] = {
     "ingest": Bench.ingest, "memory": Bench.memory, "bins": Bench.bins, "growth": Bench.growth,
     "queries": Bench.queries, "truth": Bench.truth, "sets": Bench.sets, "clients": Bench.clients,
-    "node": Bench.node, "spark": Bench.spark, "training": Bench.training,
+    "node": Bench.node, "scaling": Bench.scaling, "spark": Bench.spark, "training": Bench.training,
 }  # fmt: skip
-"""Processes of clients are forked, so they come before Spark is started."""
+"""Processes of clients are forked, so they come before Spark is started; scaling has a session of
+its own, which has ended when the other begins."""
 PARTS = tuple(_RUNS)
 
 

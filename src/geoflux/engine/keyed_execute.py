@@ -179,7 +179,7 @@ class _Slot:
         each = self._task.emulated.seconds_of(self._slot)
         if each == 0 or self._budget.seconds is None:
             return _CHUNK
-        return max(1, min(_CHUNK, int(0.02 / each)))
+        return max(1, min(_CHUNK, int(max(0.02, self._budget.seconds / 10) / each)))
 
     def _disk(self, partition: int) -> None:
         rate = self._task.emulated.disk_bytes_per_second

@@ -144,10 +144,9 @@ def correlation(moments: Moments) -> Measure:
     value = np.clip(value, -1.0, 1.0)
     if moments.all_exact:
         return exact(value)
-    centres, about, off, ratio = standardised(
-        some, xx, yy, *(part[0] for part in parts), *moments.off, *moments.spread_ends("xx"),
-        *moments.spread_ends("yy"), *moments.centre,
-    )  # fmt: skip
+    ends = (*moments.spread_ends("xx"), *moments.spread_ends("yy"))
+    numbers = (*(part[0] for part in parts), *moments.off, *ends, *moments.centre)
+    centres, about, off, ratio = standardised(some, xx, yy, *numbers)
     track = moments.track
     low, high = correlation_bounds(track.whole[N], about, track.part, centres, off, ratio)
     return bounded(value, low, high, moments.exact, moments.likely("r"))

@@ -45,7 +45,7 @@ _START_SECONDS = 30.0
 _TOO_SLOW = "Python worker failed to connect back"
 _ATTEMPTS = 5
 _CLOSINGS = 3
-_PUSHBACK = "epoch_events"
+PUSHBACK = "epoch_events"
 """The file that tells the source how many events the next epoch may have."""
 
 
@@ -109,7 +109,7 @@ class EpochStream:
         self._events = events
         self._listener = listener or Listener()
         self._checkpoint = Path(store.path("checkpoint"))
-        self._pushback = Path(store.path(_PUSHBACK))
+        self._pushback = Path(store.path(PUSHBACK))
         self._most = ""
         self._lock = threading.Lock()
         self._asked = threading.Event()
@@ -274,7 +274,7 @@ class EpochStream:
         allowed = str(self._engine.epoch_events)
         told = self._pushback.read_text() if self._pushback.exists() else self._most
         if allowed != told:
-            self._store.write_bytes(_PUSHBACK, allowed.encode())
+            self._store.write_bytes(PUSHBACK, allowed.encode())
 
     def _closes(self, rows: DataFrame, epoch: int) -> bool:
         """Whether an epoch closes the stream: it was made to, it should, and nothing came after
