@@ -24,6 +24,7 @@ A sketch of all that was observed, to be asked while it runs or afterwards:
 
     geoflux.run_sketch(config, "out")
     geoflux.open_sketch("out").query("SELECT mean(speed), corr(speed, heading) GROUP BY geohash(4)")
+    for told in geoflux.follow_sketch("out", "SELECT count(*)", every="60s"): ...
 
 Over an application of several operators, joined by durable streams:
 
@@ -45,21 +46,29 @@ if TYPE_CHECKING:
     from geoflux.api import run, snapshot, verify
     from geoflux.cli.operator_run import run_operator
     from geoflux.config import Config
+    from geoflux.engine.following import follow_sketch
     from geoflux.engine.sketch_reader import open_sketch
     from geoflux.engine.snapshot_reader import Snapshots
     from geoflux.errors import GeofluxError
     from geoflux.keyed_api import verify_operator
     from geoflux.operators.group_by import WindowedGroupBy
     from geoflux.operators.keyed import Operator
-    from geoflux.sketch_api import run_sketch
+    from geoflux.sketch_api import (
+        continuous_answers,
+        drop_query,
+        place_query,
+        run_sketch,
+        verify_sketch,
+    )
     from geoflux.topology import Ingest, Node, Queries, Topology
     from geoflux.topology_api import load_topology, run_topology, verify_topology
 
 __version__ = "0.1.0"
 __all__ = [
     "Config", "GeofluxError", "Ingest", "Node", "Operator", "Queries", "Snapshots", "Topology",
-    "WindowedGroupBy", "load_topology", "open_sketch", "run", "run_operator", "run_sketch",
-    "run_topology", "snapshot", "verify", "verify_operator", "verify_topology",
+    "WindowedGroupBy", "continuous_answers", "drop_query", "follow_sketch", "load_topology",
+    "open_sketch", "place_query", "run", "run_operator", "run_sketch", "run_topology", "snapshot",
+    "verify", "verify_operator", "verify_sketch", "verify_topology",
 ]  # fmt: skip
 
 _HOMES = {
@@ -72,8 +81,12 @@ _HOMES = {
     "Snapshots": "geoflux.engine.snapshot_reader",
     "Topology": "geoflux.topology",
     "WindowedGroupBy": "geoflux.operators.group_by",
+    "continuous_answers": "geoflux.sketch_api",
+    "drop_query": "geoflux.sketch_api",
+    "follow_sketch": "geoflux.engine.following",
     "load_topology": "geoflux.topology_api",
     "open_sketch": "geoflux.engine.sketch_reader",
+    "place_query": "geoflux.sketch_api",
     "run": "geoflux.api",
     "run_operator": "geoflux.cli.operator_run",
     "run_sketch": "geoflux.sketch_api",
@@ -81,6 +94,7 @@ _HOMES = {
     "snapshot": "geoflux.api",
     "verify": "geoflux.api",
     "verify_operator": "geoflux.keyed_api",
+    "verify_sketch": "geoflux.sketch_api",
     "verify_topology": "geoflux.topology_api",
 }
 

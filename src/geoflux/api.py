@@ -53,7 +53,8 @@ if TYPE_CHECKING:
 
 _FIXED = ("space", "source.kind", "source.path", "control.path", "engine.slots", "output.matches",
           "retention.columns", "simulate", "flux.partitions", "synopsis.partitions",
-          "security.encrypt")  # fmt: skip
+          "sketch.features", "sketch.tree_bits", "sketch.region_bits", "sketch.finest",
+          "sketch.bins", "sketch.sets", "security.encrypt")  # fmt: skip
 _DEFAULT_SIMULATION_SECONDS = 30.0
 _LOOK_SECONDS = 0.5
 

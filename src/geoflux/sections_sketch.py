@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from geoflux.settings import between, duration, one_of, setting
+from geoflux.settings import between, duration, one_of, seconds, setting
 
 
 def moment(value: Any) -> str | None:
@@ -27,6 +27,27 @@ def seconds_at(text: str) -> int:
     """
     found = datetime.fromisoformat(text)
     return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
+
+
+def recurring(value: Any) -> str | None:
+    """The value is ``epoch`` or a duration."""
+    try:
+        if value != "epoch" and seconds(value) <= 0:
+            return "expected epoch, or a duration of more than 0 s"
+    except ValueError:
+        return f"{value!r} is neither epoch nor a duration; write for example epoch, 60s or 1h"
+    return None
+
+
+@dataclass(frozen=True)
+class ContinuousConfig:
+    """A query that is answered again and again while the run goes."""
+
+    name: str = setting("", "Under which its answers are found: letters, digits, `-` and `_`.")
+    query: str = setting("", "The query, in SQL or JSON.")
+    every: str = setting(
+        "epoch", "When: after each `epoch`, or after the first one of each such stretch of time.",
+        recurring)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -68,3 +89,6 @@ class SketchConfig:
         "", "Rows from before this time (`2026-03-25`, UTC) are refused; empty: none.", moment
     )
     until: str = setting("", "Rows from this time on are refused; empty: none.", moment)
+    continuous: tuple[ContinuousConfig, ...] = setting(
+        (), "Queries whose answers are written to `answers/`, as `[[sketch.continuous]]` tables."
+    )

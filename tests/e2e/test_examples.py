@@ -92,6 +92,19 @@ def test_the_operator_tutorial(tmp_path: Path) -> None:
     assert lines[-1] == "verified 178195 pairs: 0 missing, 0 unexpected"
 
 
+@pytest.mark.spark
+def test_the_sketch_tutorial(tmp_path: Path) -> None:
+    lines = _lines(tmp_path, "sketch.py")
+    assert lines[0] == "30000 observations of 8 features"
+    exact = [line for line in lines[2:5] if line.endswith(" ± 0")]
+    assert len(exact) == 3, "whole regions are answered exactly"
+    assert not any(line.endswith(" ± 0") for line in lines[6:8]), "what is cut has an error"
+    storms = [int(line.split()[-2]) for line in lines if line.startswith("after epoch ")]
+    assert len(storms) == 3
+    assert storms == sorted(storms)
+    assert lines[-1].startswith("verified 30000 observations: 0 missing, 0 doubled, 0 of ")
+
+
 @pytest.mark.long
 @pytest.mark.spark
 def test_the_logos_tutorial(tmp_path: Path) -> None:

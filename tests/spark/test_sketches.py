@@ -12,7 +12,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 import scaled_sketch
-from geoflux import Config, keyed_api, open_sketch, run_operator, run_sketch
+from geoflux import (
+    Config,
+    continuous_answers,
+    follow_sketch,
+    keyed_api,
+    open_sketch,
+    run_operator,
+    run_sketch,
+    verify_sketch,
+)
 from geoflux.bench.synopsis_scaling_truth import (
     QUESTIONS,
     Taken,
@@ -39,7 +48,8 @@ def out(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
             "source": {"kind": "files", "path": str(folder / "weather")},
             "engine": {"slots": 3, "epoch_events": 4_000},
             "sketch": {"features": FEATURES, "tree_bits": 6, "region_bits": 10,
-                       "steady_rows": 200, "leaves": 4},
+                       "steady_rows": 200, "leaves": 4,
+                       "continuous": [{"name": "counted", "query": "SELECT count(*)"}]},
         }
     )  # fmt: skip
     summary = run_sketch(config, folder / "out", spark=spark)
@@ -57,6 +67,14 @@ def test_whole_regions_are_answered_exactly(out: Path) -> None:
         assert answer[name].value[0] == pytest.approx(value, rel=1e-9)
         assert answer[name].error[0] == 0
     assert sum(len(forest.trees) for forest in sketch.forests) == 64
+
+
+def test_every_epoch_was_answered_and_all_of_it_is_verified(out: Path) -> None:
+    told = [(one["epoch"], one["rows"][0]["count(*)"]) for one in continuous_answers(out)]
+    assert told == [(0, 4_000), (1, 8_000), (2, 9_000)]
+    followed = [one.epoch for one in follow_sketch(out, "SELECT count(*)")]
+    assert followed == [2], "the run is over"
+    assert verify_sketch(out).is_clean
 
 
 def test_leaves_and_synthetic_rows_are_a_data_source(out: Path, spark: SparkSession) -> None:

@@ -6,12 +6,14 @@ import json
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from test_sketching import WEATHER, ran
 from typer.testing import CliRunner
 
 from geoflux.cli.main import app, main
 from geoflux.engine.sketch_reader import open_sketch
+from geoflux.workload.weather import FEATURES
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +48,9 @@ def test_a_row_of_many_columns_is_shown_from_top_to_bottom(out: Path) -> None:
 def test_leaves_and_synthetic_rows_are_tables(out: Path) -> None:
     assert "rows" in asked("query", str(out), "SELECT leaves", "--rows", "2")
     assert "3 rows" in asked("query", str(out), "SELECT synthetic(3, 1)")
-    assert "edges between them" in asked("query", str(out), "SELECT graph", "--rows", "1")
+    graph = asked("query", str(out), "SELECT graph", "--rows", "1")
+    assert "vertices" in graph
+    assert "edges between them" in graph
 
 
 def mistake(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -94,6 +98,19 @@ def test_mistakes_of_pictures(
     kind, *rest = arguments
     said = mistake(capsys, "chart", kind, str(out), *rest)
     assert told in " ".join(said.split())
+
+
+def test_weather_is_written_and_never_over_something(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "events"
+    assert "400 rows" in asked("weather", str(folder), "--rows", "200", "--steps", "2")
+    table = pq.read_table(folder)
+    assert set(FEATURES) < set(table.schema.names)
+    assert table.num_rows == 400
+    assert "not empty; name a new folder" in " ".join(
+        mistake(capsys, "weather", str(folder)).split()
+    )
 
 
 def test_one_sketchlet_of_an_epoch(out: Path) -> None:

@@ -18,9 +18,11 @@ from rich.console import Console
 
 from geoflux.cli.completion import balances, parts_of, runs
 from geoflux.cli.completion import settings as setting_names
+from geoflux.cli.continuous_commands import continuous
 from geoflux.cli.guard_commands import guard
 from geoflux.cli.mistakes import check_out, sentence_of
 from geoflux.cli.sketch_commands import chart, query
+from geoflux.cli.weather_command import weather
 from geoflux.config import Config
 from geoflux.errors import ConfigError, GeofluxError, IntegrityError
 
@@ -35,10 +37,16 @@ bench = typer.Typer(no_args_is_help=True, help="Benchmarks; each prints a table.
 app.add_typer(bench, name="bench")
 app.add_typer(guard, name="guard")
 app.add_typer(chart, name="chart")
+app.add_typer(continuous, name="continuous")
 app.command(
     epilog='Examples:  geoflux query out "SELECT mean(speed), count(*) GROUP BY geohash(3)"   |   '
-    'geoflux query out "SELECT deciles(speed) WHERE hour BETWEEN 14 AND 16" --json'
+    'geoflux query out "SELECT deciles(speed) WHERE hour BETWEEN 14 AND 16" --json   |   '
+    'geoflux query out "SELECT count(*)" --every 60s'
 )(query)
+app.command(
+    epilog="Examples:  geoflux weather events --rows 50000   |   "
+    "geoflux weather events --data era5.parquet --steps 4"
+)(weather)
 
 Json = Annotated[bool, typer.Option("--json", help="End with one JSON object on its own line.")]
 
@@ -169,15 +177,25 @@ def verify(
     directory: Annotated[Path, typer.Argument(help="The directory of a run.", autocompletion=runs)],
     as_json: Json = False,
 ) -> None:
-    """Recompute a run's matches by brute force and report what is missing, doubled or wrong; of an
-    application everything that every operator gave, and every stream."""
+    """Recompute a run's matches by brute force and report what is missing, doubled or wrong; the
+    same of a sketch; of an application everything that every operator gave, and every stream."""
     from geoflux import api
+    from geoflux.cli.sketch_view import print_sketch_verification
     from geoflux.cli.summary_print import print_verification, progress_bar
     from geoflux.cli.topology_run import holds_topology, verify_directory
 
     if holds_topology(directory):
         raise typer.Exit(0 if verify_directory(directory, as_json) else 1)
     console = Console(stderr=as_json)
+    if api.operator_of(directory) == "Sketch":
+        from geoflux.sketch_api import verify_sketch
+
+        with progress_bar(console, "reading every row again") as progress:
+            told = verify_sketch(directory, progress)
+        print_sketch_verification(console, told)
+        if as_json:
+            print(json.dumps(told.as_dict()))
+        raise typer.Exit(0 if told.is_clean else 1)
     with progress_bar(console, "comparing every event with every query") as progress:
         found = api.verify(directory, progress)
     print_verification(console, found)

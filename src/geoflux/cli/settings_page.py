@@ -37,7 +37,7 @@ for every slot; `files` needs a `source.path` that exists; the simulator needs a
 
 A run's directory belongs to one run. Started again on it, `space`, `simulate`, `source.kind`,
 `source.path`, `control.path`, `engine.slots`, `output.matches` and `security.encrypt` must be what
-they were.
+they were; of a sketch also `features`, `tree_bits`, `region_bits`, `finest`, `bins` and `sets`.
 """
 
 

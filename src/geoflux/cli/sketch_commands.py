@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -28,18 +30,52 @@ def query(
     asked: Annotated[
         str, typer.Argument(help="SQL, or JSON that begins with {; - reads it from standard input.")
     ],
+    every: Annotated[
+        str,
+        typer.Option(
+            help="Ask again until the run is over: after each epoch, or after 60s, 5m, …; with "
+            "--json an object a line and nothing else."
+        ),
+    ] = "",
+    answers: Annotated[
+        int, typer.Option(min=0, help="With --every: end after so many; 0: not before the run.")
+    ] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="Write it to a file .parquet, .arrow or .json.")
+    ] = None,
     rows: Annotated[int, typer.Option(min=0, help="How many rows the table shows.")] = 20,
     as_json: Json = False,
 ) -> None:
     """Ask the sketch of a run: statistics, densities, sets, regressions, synthetic rows."""
     from geoflux.cli.sketch_view import print_answer
+    from geoflux.engine.following import follow_sketch
     from geoflux.engine.sketch_reader import open_sketch
+    from geoflux.sketch.answer_files import write_answer
+    from geoflux.sketch.evaluate import prepare
 
     given = sys.stdin.read() if asked == "-" else asked
-    answer = open_sketch(directory).query(given)
-    print_answer(Console(stderr=as_json), answer, rows)
-    if as_json:
-        print(json.dumps(answer.to_dict()))
+    sketch = open_sketch(directory)
+    prepared = prepare(given, sketch.schema)
+    console = Console(stderr=as_json)
+    if not (every or prepared.query.every):
+        answer = prepared.run(sketch.forests)
+        if out is not None:
+            files = " and ".join(str(path) for path in write_answer(answer, out))
+            console.print(f"written to {files}", soft_wrap=True)
+        else:
+            print_answer(console, answer, rows)
+        if as_json:
+            print(json.dumps(answer.to_dict()))
+        return
+    if out is not None:
+        raise ConfigError("--out is for one answer; with --every, read the lines of --json")
+    for told in islice(follow_sketch(directory, given, every or None), answers or None):
+        if as_json:
+            print(json.dumps(told.to_dict()), flush=True)
+            continue
+        when = datetime.fromtimestamp(told.committed, UTC)
+        console.print(f"[dim]epoch {told.epoch}, {when:%Y-%m-%d %H:%M:%S}", highlight=False)
+        print_answer(console, told.answer, rows)
 
 
 @chart.command(

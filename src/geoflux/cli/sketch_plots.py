@@ -115,7 +115,9 @@ def field_map(data: Field, title: str, colour: Mapping[str, str] = COLOUR) -> Fi
     values = np.ma.masked_invalid(data.values)
     if min(values.shape) >= 2 and float(values.max()) > float(values.min()):
         drawn = axes.contourf(lon, lat, values, _LEVELS, cmap=_MAP, alpha=0.9)
+        ends = lon[0], lon[-1], lat[0], lat[-1]  # contours go from middle to middle
     else:
+        ends = (*data.west_to_east[[0, -1]], *data.south_to_north[[0, -1]])
         drawn = axes.pcolormesh(
             data.west_to_east, data.south_to_north, values, cmap=_MAP, alpha=0.9
         )
@@ -126,8 +128,8 @@ def field_map(data: Field, title: str, colour: Mapping[str, str] = COLOUR) -> Fi
     if data.lines is not None and np.isfinite(data.lines.values).any():
         _lines(axes, data.lines, colour)
     _places(axes, data, colour)
-    axes.set_xlim(data.west_to_east[0], data.west_to_east[-1])
-    axes.set_ylim(data.south_to_north[0], data.south_to_north[-1])
+    axes.set_xlim(ends[0], ends[1])
+    axes.set_ylim(ends[2], ends[3])
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(9))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}°"))

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from geoflux.cli.snapshot_view import told
 from geoflux.cli.wording import plural
+from geoflux.engine.sketch_verify import SketchVerification
 from geoflux.sketch.answers import Answer, KeyColumn, Values
 from geoflux.sketch.measures import EXACT, FALSE_POSITIVE, KINDS, Measure
 
@@ -54,11 +56,32 @@ def print_answer(console: Console, answer: Answer, most: int) -> None:
         console.print(f"[dim]{escape(note)}", highlight=False)
 
 
+def print_sketch_verification(console: Console, found: SketchVerification) -> None:
+    """The verdict of a verification."""
+    table = Table(title="verification", title_justify="left", show_header=False)
+    table.add_column(style="dim")
+    table.add_column(justify="right")
+    bad = ("missing", "doubled", "extra")
+    for name, value in found.as_dict().items():
+        if isinstance(value, int) and not isinstance(value, bool):
+            wrong = value and (name in bad or name.startswith("wrong"))
+            table.add_row(name.replace("_", " "), f"[red]{value:,}[/]" if wrong else f"{value:,}")
+    console.print(table)
+    for line in (*found.problems, *found.examples):
+        console.print(f"  [red]{escape(line)}[/]", highlight=False)
+    console.print(
+        "[green]every observation is in the sketch once, and every number is right[/]"
+        if found.is_clean
+        else "[red]the sketch is wrong[/]"
+    )
+
+
 def _print_table(console: Console, answer: Answer, most: int) -> None:
     assert answer.table is not None
-    shown = answer.table.slice(0, most)
-    noun = "vertex" if answer.edges is not None else "row"
-    table = Table(title=plural(answer.table.num_rows, noun), title_justify="left")
+    total = answer.table.num_rows
+    is_graph = answer.edges is not None
+    shown = _readable(answer.table.slice(0, most), is_graph)
+    table = Table(title=_counted(total, is_graph), title_justify="left")
     for field in shown.schema:
         table.add_column(
             escape(field.name), justify="left" if str(field.type) == "string" else "right"
@@ -66,10 +89,41 @@ def _print_table(console: Console, answer: Answer, most: int) -> None:
     for row in shown.to_pylist():
         table.add_row(*(escape(told(value)) for value in row.values()))
     console.print(table)
-    if answer.table.num_rows > most:
-        console.print(f"and {plural(answer.table.num_rows - most, noun)} more")
+    if total > most:
+        console.print(f"and {_counted(total - most, is_graph)} more")
+    if len(shown.schema) < len(answer.table.schema):
+        console.print(
+            "[dim]features by their means; all columns are in --json and --out", highlight=False
+        )
     if answer.edges is not None:
         console.print(f"[dim]{plural(answer.edges.num_rows, 'edge')} between them")
+
+
+def _counted(number: int, is_graph: bool) -> str:
+    if not is_graph:
+        return plural(number, "row")
+    return f"{number:,} {'vertex' if number == 1 else 'vertices'}"
+
+
+def _readable(table: pa.Table, is_graph: bool) -> pa.Table:
+    """Of leaves the columns that fit a terminal; of a graph, times as such."""
+    names = table.schema.names
+    if is_graph:
+        levels = table.column("level").to_pylist()
+        for name in ("from", "to"):
+            texts = [
+                str(np.datetime64(int(value), "s")).replace("T", " ")
+                if level == "time" and value is not None
+                else told(value)
+                for level, value in zip(levels, table.column(name).to_pylist(), strict=True)
+            ]
+            table = table.set_column(names.index(name), name, pa.array(texts, pa.string()))
+        return table
+    if "time_level" not in names:
+        return table
+    means = [name for name in names if name.endswith("_mean")]
+    kept = table.select(["region", "time", "time_level", "count", *means])
+    return kept.rename_columns([name.removesuffix("_mean") for name in kept.schema.names])
 
 
 def _cells(

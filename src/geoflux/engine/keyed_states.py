@@ -44,7 +44,7 @@ def opened(store: Store, operator: Operator[Any], refs: Sequence[Ref]) -> Any:
     """The state that some references of one partition stand for, as a value of its own; also for
     whoever asks an operator's states and runs nothing."""
     if not refs or refs[0].prefix is None:
-        return _replayed(store, operator, refs)
+        return replayed(store, operator, refs)
     if not isinstance(operator, Divisible):
         raise OperatorError(
             f"{type(operator).__name__} cannot cut its states, and partitions were split or merged "
@@ -54,14 +54,14 @@ def opened(store: Store, operator: Operator[Any], refs: Sequence[Ref]) -> Any:
     for origin, known, areas in origins(refs):
         state = _remembered(store, origin, known)
         if state is None:
-            state = _replayed(store, operator, known)
+            state = replayed(store, operator, known)
         pieces += [operator.cut(state, *area) for area in areas]
     return pieces[0] if len(pieces) == 1 else operator.joined(pieces)
 
 
-def _replayed(store: Store, operator: Operator[Any], refs: Sequence[Ref]) -> Any:
-    """What a base and its journals come to."""
-    state = operator.empty()
+def replayed(store: Store, operator: Operator[Any], refs: Sequence[Ref], state: Any = None) -> Any:
+    """What a base and its journals come to; or journals that follow a state."""
+    state = operator.empty() if state is None else state
     for ref in refs:
         if ref.kind == "state":
             prefix = f"{ref.partition}/"

@@ -83,7 +83,7 @@ def verified(
         _compare_windows(setting, manifest, oracle, result)
         if progress is not None:
             progress(done + 1, len(manifests))
-    _check_slices(manifests, result)
+    result.problems += slice_problems(manifests)
     return result
 
 
@@ -217,13 +217,15 @@ def _coded(bags: list[pa.ChunkedArray]) -> tuple[list[npt.NDArray[np.int32]], pa
     return [codes[:cut], codes[cut:]], encoded.dictionary
 
 
-def _check_slices(manifests: list[dict[str, Any]], result: Verification) -> None:
+def slice_problems(manifests: list[dict[str, Any]]) -> list[str]:
     """Slices of a stream must follow each other without gap or overlap."""
+    problems = []
     pieces = sorted(tuple(piece) for m in manifests for piece in m["slices"])
     for (stream, _, stop), (other, start, _) in itertools.pairwise(pieces):
         if stream == other and start != stop:
             kind = "twice" if start < stop else "never"
-            result.problems.append(
+            problems.append(
                 f"positions {min(start, stop)} to {max(start, stop)} of stream {stream} "
                 f"were read {kind}"
             )
+    return problems

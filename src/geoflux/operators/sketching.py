@@ -93,15 +93,18 @@ class Sketch(Divisible[Forest]):
         """Nothing observed."""
         return Forest.empty(self.schema)
 
+    def observations(self, rows: pa.Table) -> Observations:
+        """Rows as the sketch has them."""
+        values = np.column_stack([_floats(rows.column(name)) for name in self.schema.features])
+        return Observations(
+            _floats(rows.column(self.x)), _floats(rows.column(self.y)), _seconds(rows), values
+        )
+
     def process(self, state: Forest, rows: pa.Table) -> tuple[Forest, pa.Table]:
         """Take observations in. What has become old enough is folded when a day is over, or an
         hour where there are minutes: that goes through all leaves."""
-        values = np.column_stack([_floats(rows.column(name)) for name in self.schema.features])
-        batch = Observations(
-            _floats(rows.column(self.x)), _floats(rows.column(self.y)), _seconds(rows), values
-        )
         before = state.latest
-        state = state.ingest(batch)
+        state = state.ingest(self.observations(rows))
         often = _HOUR if self.schema.finest == "minute" else _DAY
         if state.latest // often != before // often:
             if self.length_of_study:

@@ -119,6 +119,10 @@ class Answer:
                 arrays |= _measure_arrays(title, measure)
         return pa.table(arrays)
 
+    def to_pandas(self) -> Any:
+        """The same as a pandas DataFrame."""
+        return self.to_table().to_pandas()
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values: rows by name, and the notes."""
         result: dict[str, Any] = {"rows": _plain(self.to_table())}

@@ -177,6 +177,10 @@ class Forest:
         """All layers as one, for a sketch that is read and not written for a while."""
         return replace(self, layers=self._bounded(self.layers), fresh=_one(self.fresh))
 
+    def in_one_layer(self) -> Forest:
+        """The very same leaves, sorted once and for all."""
+        return replace(self, layers=_one(self.layers), fresh=_one(self.fresh))
+
     def _bounded(self, layers: Layers) -> Layers:
         return tuple(bounded(layer, *self.schema.room) for layer in _one(layers))
 

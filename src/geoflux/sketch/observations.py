@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,3 +48,19 @@ class Observations:
     def take(self, rows: npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> Observations:
         """Some of the rows."""
         return Observations(self.x[rows], self.y[rows], self.time[rows], self.values[rows])
+
+    @classmethod
+    def joined(cls, batches: Sequence[Observations]) -> Observations:
+        """Batches, at least one, one after another."""
+        return cls(
+            np.concatenate([batch.x for batch in batches]),
+            np.concatenate([batch.y for batch in batches]),
+            np.concatenate([batch.time for batch in batches]),
+            np.concatenate([batch.values for batch in batches]),
+        )
+
+    @classmethod
+    def none(cls, features: int) -> Observations:
+        """No rows."""
+        nowhere = np.empty(0)
+        return cls(nowhere, nowhere, np.empty(0, np.int64), np.empty((0, features)))

@@ -23,10 +23,13 @@ class EpochLog:
 
     store: Store
 
+    def numbers(self) -> list[int]:
+        """All committed epochs."""
+        return [int(name.split(".")[0]) for name in self.store.names("epochs/manifests")]
+
     def last(self) -> int | None:
         """The last committed epoch, or ``None`` before the first."""
-        names = self.store.names("epochs/manifests")
-        return int(names[-1].split(".")[0]) if names else None
+        return max(self.numbers(), default=None)
 
     def intent(self, epoch: int) -> dict[str, Any] | None:
         """What the epoch fixed before its work, if it got that far."""
@@ -44,8 +47,8 @@ class EpochLog:
 
     def manifests(self) -> Iterator[dict[str, Any]]:
         """All committed epochs in order."""
-        for name in self.store.names("epochs/manifests"):
-            yield self.manifest(int(name.split(".")[0]))
+        for epoch in self.numbers():
+            yield self.manifest(epoch)
 
     def open(self, epoch: int, intent: dict[str, Any]) -> None:
         """Fix what the epoch will do."""
