@@ -39,6 +39,8 @@ from geoflux.engine.snapshot_reader import Snapshots
 from geoflux.engine.source import ControlSource, EventSource
 from geoflux.engine.stream_events import StreamEvents, Upstream, stream_events
 from geoflux.engine.summary import Summary, summarised
+from geoflux.engine.topic_control import FOLDER, TopicControl
+from geoflux.engine.topic_values import declared
 from geoflux.engine.verify import Verification, verified
 from geoflux.errors import ConfigError, StateError
 from geoflux.operators.queries import boxes_as_parts
@@ -51,7 +53,8 @@ from geoflux.workload import Scenario, SimulatedControl, Simulator
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_FIXED = ("space", "source.kind", "source.path", "control.path", "engine.slots", "output.matches",
+_FIXED = ("space", "source.kind", "source.path", "source.topics", "source.columns", "control.kind",
+          "control.path", "control.topic", "engine.slots", "output.matches",
           "retention.columns", "simulate", "flux.partitions", "synopsis.partitions",
           "sketch.features", "sketch.tree_bits", "sketch.region_bits", "sketch.finest",
           "sketch.bins", "sketch.sets", "security.encrypt")  # fmt: skip
@@ -92,17 +95,32 @@ def run(
     if spark is None and events is None:
         warm_up()  # once for all workers: they find the kernels compiled
     with session_for(config, events, spark) as session:
-        inputs = opened_inputs(config, store, events)
+        inputs = with_topic(opened_inputs(config, store, events), config, store, session)
         setting = Setting(config, store, inputs.schema, inputs.control, policy_of(config))
         engine = Engine.recovered(setting, lambda: first_plan(setting, inputs.events))
+        on_commit = _sender(config, store, session, engine.last)
         rows = rows_of(config, inputs, events, session)
-        stream = EpochStream(session, engine, store, rows, Listener(on_epoch, on_matches))
+        listener = Listener(on_epoch, on_matches, on_commit)
+        stream = EpochStream(session, engine, store, rows, listener)
         if on_start is not None:
             on_start(stream)
         stream.run(Pace.of(config, setting.idle_seconds or 0.0))
     summary = summarised(config, store)
     store.write_json("summary.json", summary.as_dict())
     return summary
+
+
+def _sender(
+    config: Config, store: Store, session: SparkSession, last: int | None
+) -> Callable[[Manifest], None] | None:
+    """Who sends the results of committed epochs on; those that a crash kept back go first."""
+    if not config.output.topic:
+        return None
+    from geoflux.spark.outbox import Outbox
+
+    outbox = Outbox(session, config, store)
+    outbox.send(last)
+    return lambda manifest: outbox.send(manifest["epoch"])
 
 
 def verify(out: str | Path, progress: Callable[[int, int], None] | None = None) -> Verification:
@@ -184,9 +202,9 @@ def _checked_lane(config: Config, has_frame: bool) -> Config:
         problems.append(
             f'source.id = "{POSITION_ID}": rows of a DataFrame have no position; name a column'
         )
-    if has_frame and config.engine.balance == "history":
+    if (has_frame or config.source.kind == "kafka") and config.engine.balance == "history":
         problems.append(
-            'engine.balance = "history": a DataFrame cannot be sampled beforehand; use "uniform"'
+            'engine.balance = "history": a stream cannot be sampled beforehand; use "uniform"'
         )
     if problems:
         raise ConfigError.of(problems)
@@ -197,6 +215,10 @@ def rows_of(config: Config, inputs: Inputs, events: DataFrame | None, session: S
     """What the stream runs over: the source itself (fast lane) or a DataFrame (general lane)."""
     if events is not None:
         return events
+    if config.source.kind == "kafka":
+        from geoflux.spark.kafka import event_stream
+
+        return event_stream(session, config)
     if config.engine.lane == "general" and config.source.kind == "files":
         from geoflux.spark.files import file_stream
 
@@ -225,6 +247,9 @@ def opened_inputs(
         inputs = Inputs(
             None, _control_files(config, store), to_arrow_schema(events.schema, timezone="UTC")
         )
+    elif config.source.kind == "kafka":
+        lane = "kafka"
+        inputs = Inputs(None, _control_files(config, store), declared(config.source.columns))
     else:
         inputs = configured_inputs(config, store, started)
         if config.engine.lane == "general":
@@ -248,7 +273,7 @@ def note_run(
 def noted_inputs(config: Config, store: Store, noted: dict[str, Any]) -> Inputs:
     """The inputs of the run that the directory holds."""
     schema = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(noted["schema"])))
-    if noted["lane"] == "dataframe":
+    if noted["lane"] in ("dataframe", "kafka"):
         return Inputs(None, _control_files(config, store), schema)
     if "streams" in noted:
         return Inputs(
@@ -283,9 +308,21 @@ def _scenario(config: Config) -> Scenario:
 
 def _control(config: Config, store: Store, started: float) -> ControlSource:
     """Who registers queries: whoever writes files, or those who are simulated with the events."""
-    if config.source.kind == "simulate" and not config.control.path:
+    named = config.control.path or config.control.kind == "kafka"
+    if config.source.kind == "simulate" and not named:
         return SimulatedControl(_scenario(config), started)
     return _control_files(config, store)
+
+
+def with_topic(inputs: Inputs, config: Config, store: Store, session: SparkSession) -> Inputs:
+    """The inputs of a run whose control records come from a topic: fetched before they are read."""
+    if config.control.kind != "kafka":
+        return inputs
+    from geoflux.spark.kafka import control_fetch
+
+    assert isinstance(inputs.control, ControlFiles), "a topic is read from its copy in files"
+    control = TopicControl(inputs.control, store, control_fetch(session, config))
+    return replace(inputs, control=control)
 
 
 def noted_streams(store: Store, reads: list[list[Any]], columns: pa.Schema) -> StreamEvents:
@@ -306,7 +343,10 @@ def _await_first_file(config: Config, files: FileEvents) -> None:
 
 
 def _control_files(config: Config, store: Store) -> ControlFiles:
-    path = Path(config.control.path or store.path("control.ndjson"))
+    if config.control.kind == "kafka":
+        path = Path(store.path(FOLDER))
+    else:
+        path = Path(config.control.path or store.path("control.ndjson"))
     log = Path(store.path("control.log"))
     return ControlFiles(path, log, complete=config.run.mode == "drain")
 

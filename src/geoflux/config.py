@@ -32,11 +32,14 @@ from geoflux.sections import (
     SpaceConfig,
     SwarmConfig,
 )
+from geoflux.sections_kafka import KafkaConfig, unfit
 from geoflux.sections_scale import ScaleConfig
 from geoflux.sections_sketch import SketchConfig
 from geoflux.sections_synopsis import SynopsisConfig
 from geoflux.settings import build, seconds
 
+_PATHS = (("source", "path"), ("control", "path"), ("security", "key_file"),
+          ("kafka", "options_file"))  # fmt: skip
 OPERATOR = "operator"
 """The tables of a file that describes an application; they are no settings."""
 
@@ -48,6 +51,7 @@ class Config:
     space: SpaceConfig = field(default_factory=SpaceConfig)
     source: SourceConfig = field(default_factory=SourceConfig)
     control: ControlConfig = field(default_factory=ControlConfig)
+    kafka: KafkaConfig = field(default_factory=KafkaConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
     swarm: SwarmConfig = field(default_factory=SwarmConfig)
     guard: GuardConfig = field(default_factory=GuardConfig)
@@ -154,7 +158,7 @@ def _table(values: dict[str, Any], section: str) -> dict[str, Any]:
 
 def _resolve_paths(values: dict[str, Any], base: Path) -> None:
     """Paths in a file are relative to that file."""
-    for section, key in (("source", "path"), ("control", "path"), ("security", "key_file")):
+    for section, key in _PATHS:
         table = values.get(section)
         if isinstance(table, dict) and isinstance(table.get(key), str) and table[key]:
             table[key] = str(base / table[key])
@@ -258,6 +262,12 @@ def _across(config: Config) -> list[str]:
     if config.source.kind == "simulate" and config.space.kind != "lonlat":
         problems.append('space.kind = "planar": the simulator needs "lonlat"')
     problems += _unsafe(config.security)
+    if config.security.encrypt and config.control.kind == "kafka":
+        problems.append(
+            'control.kind = "kafka" keeps the records in plain files, which security.encrypt is to '
+            "prevent; give control records as files, or do not encrypt"
+        )
+    problems += unfit(config.kafka, config.source, config.control, config.output)
     for i, spot in enumerate(config.simulate.hotspots):
         if spot.stop <= spot.start:
             problems.append(f"simulate.hotspots[{i}]: stop = {spot.stop} must be after start")

@@ -35,7 +35,7 @@ from geoflux.engine.rooted import Sampling
 from geoflux.engine.source import RawBatch, Slice
 from geoflux.engine.summary import busy_seconds, evenness
 from geoflux.engine.wanted import WantedSlots
-from geoflux.errors import StateError
+from geoflux.errors import ConfigError, StateError
 from geoflux.operators.keyed import ROW, Divisible, Operator
 from geoflux.plan import HashPlan, PrefixPlan
 from geoflux.settings import bytes_of, seconds
@@ -100,6 +100,8 @@ def operated(
 
     store, name = store_for(out, config.security), type(operator).__name__
     config = checked(config, store, events is not None, name)
+    if config.output.topic:
+        raise ConfigError("output.topic: results of an operator stay in files; leave it out")
     with session_for(config, events, spark) as session:
         inputs = opened_inputs(config, store, events, name)
         setting = setting_of(operator, config, store, emulated)

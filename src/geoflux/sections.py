@@ -26,12 +26,19 @@ class SourceConfig:
     """Where events come from, and what their columns are called there."""
 
     kind: str = setting(
-        "simulate", "`simulate`, `files` for a folder of Parquet or NDJSON, or `dataframe` for a "
-        "streaming DataFrame that is handed to `geoflux.run`.",
-        one_of("simulate", "files", "dataframe"))  # fmt: skip
+        "simulate", "`simulate`, `files` for a folder of Parquet or NDJSON, `kafka` for topics, or "
+        "`dataframe` for a streaming DataFrame that is handed to `geoflux.run`.",
+        one_of("simulate", "files", "kafka", "dataframe"))  # fmt: skip
     path: str = setting("", "Folder (or one file) of events; needed by `files`.")
-    format: str = setting("auto", "`auto` goes by the file's ending.",
-                          one_of("auto", "parquet", "ndjson"))  # fmt: skip
+    topics: tuple[str, ...] = setting((), "Topics of events; needed by `kafka`.")
+    columns: tuple[str, ...] = setting(
+        (), "Columns of the values in a topic, name and type: `long`, `double`, `text`, `boolean`, "
+        "`timestamp`; needed by `kafka`.")  # fmt: skip
+    offsets: str = setting(
+        "earliest", "Where a new run begins in the topics: `earliest`, `latest`, or offsets by "
+        "topic and partition as JSON, as Spark writes them.")  # fmt: skip
+    format: str = setting("auto", "`auto` goes by the file's ending, and is `json` in a topic.",
+                          one_of("auto", "parquet", "ndjson", "json", "arrow"))  # fmt: skip
     id: str = setting("id", "Column of the event's id; `@position` numbers the rows instead.")
     x: str = setting("", "Column of the longitude or x; empty: `lon`, or `x` in a planar space.")
     y: str = setting("", "Column of the latitude or y; empty: `lat`, or `y` in a planar space.")
@@ -44,7 +51,7 @@ class SourceConfig:
         0.0, "Replay speed: 60 plays an hour of event time in a minute; 0: as fast as possible.",
         between(0, 1e9))  # fmt: skip
     max_record_bytes: int = setting(
-        1_048_576, "A longer NDJSON line is quarantined.", between(64, 1 << 30)
+        1_048_576, "A longer NDJSON line or JSON value is quarantined.", between(64, 1 << 30)
     )
 
 
@@ -52,7 +59,10 @@ class SourceConfig:
 class ControlConfig:
     """Where registrations and terminations of standing queries come from."""
 
+    kind: str = setting("files", "`files`, or `kafka` for a topic of JSON records.",
+                        one_of("files", "kafka"))  # fmt: skip
     path: str = setting("", "NDJSON or Parquet file, or a folder of them; read while the run goes.")
+    topic: str = setting("", "Topic of one partition, whose order is that of the records.")
 
 
 @dataclass(frozen=True)
@@ -217,6 +227,11 @@ class OutputConfig:
     record_input: bool = setting(
         False, "Keep what was received beside the results, so that a run over a DataFrame or over "
         "files that go away can be verified later.")  # fmt: skip
+    topic: str = setting(
+        "", "Kafka topic that committed matches, counts and windows are sent to; empty: none."
+    )
+    topic_format: str = setting("json", "`json`: a message per row; `arrow`: one per 4096 rows.",
+                                one_of("json", "arrow"))  # fmt: skip
     streams: str = setting(
         "keep", "Of an application, files of streams that its operators read: `keep`, so that it "
         "can be verified; `drop`: delete them once all who read them have.",

@@ -17,7 +17,7 @@ from geoflux.cli import main
 from geoflux.engine import engine as engine_module
 from geoflux.engine import staging
 from geoflux.engine.engine import Engine
-from geoflux.spark import stream
+from geoflux.spark import outbox, stream
 from geoflux.state.epoch_log import EpochLog
 
 point, epoch, arguments = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
@@ -75,6 +75,7 @@ around(engine_module, "publish", "before-publish", "after-publish", lambda *_: c
 around(stream, "run_job", "before-job", "after-job", lambda *_: current[0])
 around(Engine, "commit", "before-commit", "after-commit", lambda *_: current[0])
 around(stream.EpochStream, "_run_epoch", "never", "before-offset-commit", lambda *a: a[2])
+around(outbox.Outbox, "_send_epoch", "before-send", "after-send", lambda _, number: number)
 around(staging.Store, "move", "never", "mid-publish", lambda *_: current[0])
 
 if point == "routing":

@@ -146,7 +146,7 @@ def test_wrong_flags(flags: dict[str, Any], sentence: str) -> None:
 def test_suggestions_only_where_something_is_near() -> None:
     assert "did you mean engine.balance?" in problems({"engine": {"balanec": "x"}})
     text = problems({"control": {"zzz": 1}})
-    assert "control.zzz is not a setting; known: path" in text
+    assert "control.zzz is not a setting; known: kind, path, topic" in text
 
 
 def test_paths_are_relative_to_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

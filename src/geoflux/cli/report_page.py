@@ -90,4 +90,6 @@ def _source(config: Config) -> str:
         return f"simulated, {config.simulate.region}"
     if config.source.kind == "dataframe":
         return "a streaming DataFrame"
+    if config.source.kind == "kafka":
+        return f"Kafka: {', '.join(config.source.topics)}"
     return f"files in {PurePosixPath(config.source.path).name or config.source.path}"

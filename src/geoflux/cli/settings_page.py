@@ -36,8 +36,9 @@ south < north, in degrees for `lonlat`; `space.grid` has 1 to 8192 cells a side 
 for every slot; `files` needs a `source.path` that exists; the simulator needs a `lonlat` space.
 
 A run's directory belongs to one run. Started again on it, `space`, `simulate`, `source.kind`,
-`source.path`, `control.path`, `engine.slots`, `output.matches` and `security.encrypt` must be what
-they were; of a sketch also `features`, `tree_bits`, `region_bits`, `finest`, `bins` and `sets`.
+`source.path`, `source.topics`, `source.columns`, `control.kind`, `control.path`, `control.topic`,
+`engine.slots`, `output.matches` and `security.encrypt` must be what they were; of a sketch also
+`features`, `tree_bits`, `region_bits`, `finest`, `bins` and `sets`.
 """
 
 

@@ -17,6 +17,7 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, St
 from geoflux.engine.route import Parcel
 from geoflux.engine.source import EventSource, RawBatch, Rejected, Slice
 from geoflux.engine.task import RouteReport
+from geoflux.engine.topic_values import TopicValues
 from geoflux.engine.work import Task, work_of
 from geoflux.spark.files import CORRUPT
 from geoflux.spark.warm import settle
@@ -68,9 +69,10 @@ class RouteSlices:
 
 @dataclass(frozen=True)
 class RouteRows:
-    """Routing in the general lane: incoming rows are events."""
+    """Routing in the general lane: incoming rows are events, or records that hold such."""
 
     task: Task
+    values: TopicValues | None = None
 
     def __call__(self, rows: Arrow) -> Arrow:
         number = _task_number()
@@ -78,6 +80,9 @@ class RouteRows:
         def batches() -> Iterator[RawBatch]:
             first = number << _WIDE
             for batch in rows:
+                if self.values is not None:
+                    yield from self.values.batches(pa.Table.from_batches([batch]))
+                    continue
                 table, unreadable = _readable(pa.Table.from_batches([batch]))
                 positions = np.arange(first, first + len(table), dtype=np.int64)
                 yield RawBatch(table, positions, unreadable)

@@ -16,12 +16,14 @@ from typing import Any
 import psutil
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import DataFrame, SparkSession
 
 from geoflux.config import Config
 from geoflux.errors import EnvironmentProblem
 from geoflux.scale.executors import is_local
 from geoflux.sections import EngineConfig
+from geoflux.spark.kafka import connector_settings, unresolved
 from geoflux.spark.secrecy import SETTINGS, check_session, explained, secret_for
 
 OLDEST_JAVA = 17
@@ -175,7 +177,13 @@ def session_for(
         yield given
         return
     secret = SETTINGS if config.security.encrypt else {}
-    own = build_session(config.engine, {**secret, **(extra or {})})
+    connector = connector_settings(config)
+    try:
+        own = build_session(config.engine, {**secret, **connector, **(extra or {})})
+    except PySparkRuntimeError as error:
+        if not connector or "JAVA_GATEWAY_EXITED" not in str(error):
+            raise
+        raise unresolved(config) from error
     try:
         warm_workers(own)
         yield own

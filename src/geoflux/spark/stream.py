@@ -29,6 +29,7 @@ from geoflux.engine.source import EventSource
 from geoflux.errors import GeofluxError
 from geoflux.settings import seconds
 from geoflux.spark.epoch import RouteRows, RouteSlices, run_job
+from geoflux.spark.kafka import TopicStream
 from geoflux.spark.progress import Progress
 from geoflux.spark.session import default_parallelism, end_lookup
 from geoflux.spark.silence import Beat, is_closing
@@ -55,12 +56,13 @@ class _Stopping(Exception):
 
 @dataclass(frozen=True)
 class Listener:
-    """Who wants to hear of epochs: ``on_epoch(manifest)`` after each commit, and
-    ``on_matches(df, epoch)`` with the committed matches; after a crash the last epoch may be told
-    again, with the very same rows."""
+    """Who wants to hear of epochs: ``on_epoch(manifest)`` after each commit, and, before Spark's
+    offsets go on, ``on_commit(manifest)`` and ``on_matches(df, epoch)`` with the committed matches;
+    after a crash these two may be told the last epoch again, with the very same rows."""
 
     on_epoch: Callable[[Manifest], None] | None = None
     on_matches: Callable[[DataFrame, int], None] | None = None
+    on_commit: Callable[[Manifest], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -96,17 +98,19 @@ class Pace:
 class EpochStream:
     """Runs epochs over a stream until it is drained, ends, or is told to stop.
 
-    ``events`` is a source (the fast lane) or a streaming DataFrame of events (the general lane).
+    ``events`` is a source (the fast lane), or a streaming DataFrame of events or of records of
+    topics (the general lane).
     """
 
     def __init__(
         self, spark: SparkSession, engine: Engine | KeyedEngine, store: Store,
-        events: EventSource | DataFrame, listener: Listener | None = None,
+        events: EventSource | DataFrame | TopicStream, listener: Listener | None = None,
     ) -> None:  # fmt: skip
         self._spark = spark
         self._engine = engine
         self._store = store
-        self._events = events
+        self._values = events.values if isinstance(events, TopicStream) else None
+        self._events = events.frame if isinstance(events, TopicStream) else events
         self._listener = listener or Listener()
         self._checkpoint = Path(store.path("checkpoint"))
         self._pushback = Path(store.path(PUSHBACK))
@@ -251,7 +255,7 @@ class EpochStream:
         task = opened.task
         begun = time.time()
         if isinstance(self._events, DataFrame):
-            slots, routes = run_job(rows, task, RouteRows(task))
+            slots, routes = run_job(rows, task, RouteRows(task, self._values))
             about: dict[str, Any] = {"arrivals": None, "position": 0}
         else:
             slots, routes = run_job(rows, task, RouteSlices(task, self._events))
@@ -285,6 +289,8 @@ class EpochStream:
 
     def _tell_matches(self, manifest: Manifest) -> None:
         self._told = manifest["epoch"]
+        if self._listener.on_commit is not None:
+            self._listener.on_commit(manifest)
         if self._listener.on_matches is None:
             return
         kinds = ("matches/", "counts/", "results/")

@@ -13,11 +13,13 @@ from geoflux.topology.topology import Topology
 def configs_of(topology: Topology, config: Config) -> dict[str, Config]:
     """By operator its settings; every mistake in one :class:`ConfigError`."""
     configs, problems = {}, []
-    if config.source.kind == "dataframe":
+    if config.source.kind in ("dataframe", "kafka"):
         problems.append(
-            'source.kind = "dataframe": an application reads files or the simulator; write the '
-            "frame to a folder of Parquet and name that"
+            f'source.kind = "{config.source.kind}": an application reads files or the simulator; '
+            "write the stream to a folder of Parquet and name that"
         )
+    if config.control.kind == "kafka" or config.output.topic:
+        problems.append("an application is controlled by files and writes files; leave topics out")
     for node in topology.nodes:
         try:
             configs[node.name] = _config(node, config)
