@@ -58,7 +58,7 @@ def test_the_connector_of_this_spark_can_be_fetched() -> None:
     assert "spark-sql-kafka" in jars
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.timeout(1500)
 def test_broker_and_driver_killed_and_every_match_once(
     broker: kafka_broker.Broker, tmp_path: Path

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from geoflux.bench import synopsis, synopsis_sets, synopsis_truth
+from geoflux.bench import synopsis, synopsis_scaling, synopsis_sets, synopsis_truth
 from geoflux.bench.synopsis_bins import by_prefix
 from geoflux.bench.synopsis_growth import Growth
 from geoflux.bench.synopsis_ingest import schema_of, took_in
@@ -32,9 +32,10 @@ def forest() -> Forest:
 
 
 def test_all_parts_without_spark_tell_their_figures_and_draw(tmp_path: Path) -> None:
-    plain = [part for part in synopsis.PARTS if part not in ("spark", "training")]
+    on_spark = ("scaling", "spark", "training")
+    plain = [part for part in synopsis.PARTS if part not in on_spark]
     found = synopsis.run_benchmark(Console(quiet=True), True, tmp_path, plain, sizes=TINY)
-    told = {"spark_obs_per_second", "r2_real"}
+    told = {"spark_obs_per_second", "r2_real", *synopsis_scaling.BARS}
     told |= {name for name in synopsis.BARS if name.startswith(("rmse", "training"))}
     assert set(synopsis.BARS) - told <= set(found)
     assert 0 < found["quantised_memory_share"] <= 1

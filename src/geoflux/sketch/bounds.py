@@ -126,7 +126,8 @@ def square_bounds(
     """The same for the mean of the squared distance from ``centre``; ``square0`` is its mean of
     what is wholly covered."""
     squares = _square_items(part.cut.first, x, centre)
-    bottom, top = _mean_bounds(n0, n0 * square0, *(*_counts(part), *squares), guess)
+    numbers = (*_counts(part), *squares, guess)
+    bottom, top = _mean_bounds(n0, n0 * square0, *numbers)
     return widened(bottom, top, np.abs(top))
 
 
@@ -135,7 +136,8 @@ def product_bounds(
 ) -> tuple[Floats, Floats]:
     """The same for the mean of the product of both features' distances from their centres."""
     products = _product_items(part.cut.first, part.x, part.y, part.cross, *centres)
-    bottom, top = _mean_bounds(n0, n0 * product0, *(*_counts(part), *products), guess)
+    numbers = (*_counts(part), *products, guess)
+    bottom, top = _mean_bounds(n0, n0 * product0, *numbers)
     return widened(bottom, top, np.maximum(np.abs(bottom), np.abs(top)))
 
 
