@@ -200,9 +200,9 @@ def plan(
 ) -> None:
     """Show who owns which part of the space, or of the keys, in an epoch, and what it cost."""
     from geoflux import api
+    from geoflux.chronicle.plan_view import PlanView
     from geoflux.cli.operator_plan import OperatorPlan, print_operator_plan
     from geoflux.cli.plan_print import print_plan, write_picture
-    from geoflux.cli.plan_view import PlanView
 
     console = Console(stderr=as_json)
     operator = api.operator_of(directory)

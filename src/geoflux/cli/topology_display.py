@@ -14,12 +14,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from geoflux.cli.decision_words import changes_of, reason_of, told_changes
-from geoflux.cli.wording import duration, short
+from geoflux.chronicle.decision_words import changes_of, reason_of, told_changes
+from geoflux.chronicle.scaling_words import told_scaling
+from geoflux.chronicle.wording import duration, short
 from geoflux.config import Config
 from geoflux.engine.epochs import Manifest
 from geoflux.engine.summary import latencies
-from geoflux.scale.decisions import ScaleDecision, shown
+from geoflux.scale.decisions import ScaleDecision
 from geoflux.scale.executors import Answer
 from geoflux.settings import seconds
 from geoflux.topology import Node, Topology
@@ -183,24 +184,6 @@ class TopologyDisplay:
             done, why = told_changes(changes_of(manifest)), reason_of(manifest)
             table.add_row(f"at {when:.0f} s", name, done, Text(why))
         return table
-
-
-def told_scaling(decision: Mapping[str, Any], answer: Answer | None = None) -> str:
-    """A decision about slots in a line: what was measured and predicted, what is done and why.
-
-    >>> told_scaling({"before": {"a": 1}, "after": {"a": 2}, "action": "scale_out",
-    ...     "carried_out": True, "measured": 3.0, "predicted_before": 2.5, "reason": "too slow"})
-    'slots 1 to 2; an input takes 3 s (2.5 s predicted); too slow'
-    """
-    before, after = shown(decision["before"]), shown(decision["after"])
-    slots = f"slots {before}"
-    if decision["action"] != "none":
-        slots += f" to {after}" if decision["carried_out"] else f", {after} recommended"
-    times = [decision["measured"], decision["predicted_before"]]
-    measured, predicted = ("unknown" if t is None else duration(t) for t in times)
-    line = f"{slots}; an input takes {measured} ({predicted} predicted); {decision['reason']}"
-    short_of = answer is not None and answer.state == "short"
-    return f"{line}; {answer.reason}" if answer is not None and short_of else line
 
 
 def reads_of(topology: Topology, node: Node) -> list[str]:

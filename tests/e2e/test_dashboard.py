@@ -1,0 +1,172 @@
+"""The dashboard as a person has it: a real browser, without a screen."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from geoflux.bench.serve_browser import browser, lacking
+from geoflux.bench.serve_dashboard import served, streaming
+from geoflux.bench.serve_story import MadeUpRun
+
+pytestmark = pytest.mark.skipif(bool(lacking()), reason=lacking() or "all there")
+LAPTOP, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
+EVIL = '<img src=x onerror="document.title=1">'
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> MadeUpRun:
+    made_up = MadeUpRun(tmp_path_factory.mktemp("dashboard") / "out", partitions=120)
+    for _ in range(12):
+        made_up.epoch()
+    return made_up
+
+
+@pytest.fixture(scope="module")
+def address(run: MadeUpRun) -> Iterator[str]:
+    with served(run.directory) as found:
+        yield found
+
+
+@pytest.fixture
+def page(chromium: Any, address: str) -> Iterator[Any]:
+    context = chromium.new_context(viewport=LAPTOP)
+    yield opened(context, address)
+    context.close()
+
+
+def opened(context: Any, address: str) -> Any:
+    page = context.new_page()
+    page.problems = []
+    page.on("pageerror", lambda error: page.problems.append(str(error)))
+    page.on("console", lambda said: said.type == "error" and page.problems.append(said.text))
+    page.goto(address)
+    page.wait_for_selector("body[data-ready]", timeout=20_000)
+    return page
+
+
+def test_it_follows_a_run_and_asks_nobody_else(page: Any, run: MadeUpRun, address: str) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    before = int(page.locator("#slider").get_attribute("max"))
+    with streaming(run):
+        page.wait_for_selector(f"#slider[max='{before + 3}']", timeout=20_000)
+    page.reload()
+    page.wait_for_selector("body[data-ready]")
+    assert page.locator("#status-words").inner_text().startswith("running")
+    assert "Events" in page.locator("#tiles").inner_text()
+    assert page.locator("#decisions li").count() > 0
+    assert "from slot" in page.locator("#decisions").inner_text()
+    assert all(url.startswith(address) for url in asked)
+    assert page.problems == []
+
+
+def test_time_travel_shows_an_epoch_of_before(page: Any) -> None:
+    slider = page.locator("#slider")
+    slider.fill("4")
+    page.wait_for_function("document.getElementById('when').textContent.startsWith('epoch 4 ')")
+    assert page.locator("#live").get_attribute("aria-pressed") == "false"
+    assert page.locator("#decisions > li").count() == 1, "only what was decided by then"
+    page.keyboard.press(".")
+    page.wait_for_function("document.getElementById('when').textContent.startsWith('epoch 5 ')")
+    page.keyboard.press("l")
+    page.wait_for_selector("#live[aria-pressed=true]")
+    assert page.problems == []
+
+
+def test_the_map_answers_the_keyboard(page: Any) -> None:
+    page.keyboard.press("m")
+    page.keyboard.press("n")
+    first = page.locator("#map-tip").inner_text()
+    assert first.startswith("partition ")
+    page.keyboard.press("n")
+    assert page.locator("#map-tip").inner_text() != first
+    before = picture(page)
+    for key in ("+", "ArrowLeft", "ArrowUp"):
+        page.keyboard.press(key)
+    page.wait_for_timeout(100)
+    assert picture(page) != before
+    page.keyboard.press("?")
+    assert page.locator("#help").is_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("2")
+    assert page.locator("[data-layer=heat]").get_attribute("aria-pressed") == "false"
+
+
+def test_tabs_go_by_arrows(page: Any) -> None:
+    page.locator("#tab-decisions").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#tab-slots").get_attribute("aria-selected") == "true"
+    assert page.locator("#slots tbody tr").count() == 22
+
+
+def test_light_and_dark_are_different_and_both_legible(chromium: Any, address: str) -> None:
+    inks = {}
+    for scheme in ("light", "dark"):
+        context = chromium.new_context(viewport=LAPTOP, color_scheme=scheme)
+        page = opened(context, address)
+        colours = page.evaluate(
+            "() => { const s = getComputedStyle(document.body); return [s.color, s.backgroundColor]; }"
+        )
+        inks[scheme] = colours
+        assert contrast(*colours) > 7
+        context.close()
+    assert inks["light"] != inks["dark"]
+
+
+def test_a_phone_has_all_of_it_without_scrolling_sideways(chromium: Any, address: str) -> None:
+    context = chromium.new_context(viewport=PHONE, has_touch=True, device_scale_factor=2)
+    page = opened(context, address)
+    wide = page.evaluate("() => [document.documentElement.scrollWidth, innerWidth]")
+    assert wide[0] <= wide[1]
+    box = page.locator("#map").bounding_box()
+    assert box["height"] > 250
+    for name in ("#play", "#live", "#theme", "[data-layer=heat]"):
+        assert page.locator(name).bounding_box()["height"] >= 30, name
+    context.close()
+
+
+def test_names_that_look_like_markup_stay_text(
+    chromium: Any, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("evil")
+    run = MadeUpRun(folder / EVIL.replace("/", ""), slots=2, partitions=3)
+    for _ in range(4):
+        run.epoch()
+    manifest = run.log.manifest(3)
+    manifest["decision"]["reason"] = EVIL
+    run.store.write_json("epochs/manifests/000000000003.json", manifest)
+    with served(run.directory) as address:
+        context = chromium.new_context()
+        page = opened(context, address)
+        assert EVIL in page.locator("#decisions").inner_text()
+        assert EVIL in page.locator("#name").inner_text()
+        assert page.locator("main img, header img").count() == 0
+        assert page.title() != "1"
+        context.close()
+    shutil.rmtree(folder)
+
+
+def picture(page: Any) -> bytes:
+    return bytes(page.locator("#map").screenshot())
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast of two colours by WCAG."""
+    levels = sorted(luminance(colour) for colour in (one, other))
+    return (levels[1] + 0.05) / (levels[0] + 0.05)
+
+
+def luminance(colour: str) -> float:
+    parts = [float(p) / 255 for p in colour[4:-1].split(",")]
+    linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
