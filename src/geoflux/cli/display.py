@@ -14,16 +14,16 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 from rich.text import Text
 
-from geoflux.cli.decision_words import (
+from geoflux.chronicle.decision_words import (
     changes_of,
     is_decision,
     reason_of,
     told_changes,
     told_round,
 )
-from geoflux.cli.guard_words import blocks_of, evidence_in_short, told_guard
-from geoflux.cli.plan_history import busiest_over_mean, plan_of
-from geoflux.cli.wording import plural
+from geoflux.chronicle.guard_words import blocks_of, evidence_in_short, told_guard
+from geoflux.chronicle.plan_history import busiest_over_mean, plan_of
+from geoflux.chronicle.wording import plural
 from geoflux.config import Config
 from geoflux.engine.epochs import Manifest
 from geoflux.engine.summary import Summary, latencies

@@ -7,9 +7,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from geoflux.chronicle.wording import count, plural, size
 from geoflux.cli.display import Display
 from geoflux.cli.operator_memory import Memory
-from geoflux.cli.wording import count, plural, size
 from geoflux.engine.epochs import Manifest
 from geoflux.keyed_api import OperatorSummary
 

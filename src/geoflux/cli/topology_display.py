@@ -14,8 +14,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from geoflux.cli.decision_words import changes_of, reason_of, told_changes
-from geoflux.cli.wording import duration, short
+from geoflux.chronicle.decision_words import changes_of, reason_of, told_changes
+from geoflux.chronicle.wording import duration, short
 from geoflux.config import Config
 from geoflux.engine.epochs import Manifest
 from geoflux.engine.summary import latencies

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from geoflux import api
-from geoflux.cli.decision_words import changes_of, reason_of
-from geoflux.cli.epoch_series import Manifest
-from geoflux.cli.plan_history import asked_epoch, busiest_over_mean, plan_of
+from geoflux.chronicle.decision_words import changes_of, reason_of
+from geoflux.chronicle.epoch_series import Manifest
+from geoflux.chronicle.plan_history import asked_epoch, busiest_over_mean, plan_of
 from geoflux.errors import StateError
 from geoflux.plan import GridPlan, Partition, ReplicatedPlan
 from geoflux.spatial.grid import Grid

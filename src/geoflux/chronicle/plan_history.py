@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from geoflux.cli.decision_words import Change, changes_of
-from geoflux.cli.epoch_series import Manifest, partition_checks
+from geoflux.chronicle.decision_words import Change, changes_of
+from geoflux.chronicle.epoch_series import Manifest, partition_checks
 from geoflux.engine.summary import busy_seconds
 from geoflux.errors import ConfigError
 from geoflux.plan import GridPlan, ReplicatedPlan, plan_from_dict

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from geoflux.cli.epoch_series import Manifest
-from geoflux.cli.wording import plural
+from geoflux.chronicle.epoch_series import Manifest
+from geoflux.chronicle.wording import plural
 from geoflux.plan.prefixes import named
 
 Change = dict[str, Any]
