@@ -6,10 +6,11 @@ for it. ``--json`` ends the output with one JSON object on a line of its own.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +18,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from geoflux.cli.flags import flags_of
 from geoflux.cli.guard_commands import guard
+from geoflux.cli.serve_commands import serve, token
 from geoflux.cli.sketch_commands import chart, query
 from geoflux.config import Config
 from geoflux.errors import ConfigError, GeofluxError, IntegrityError
@@ -33,6 +36,10 @@ bench = typer.Typer(no_args_is_help=True, help="Benchmarks; each prints a table.
 app.add_typer(bench, name="bench")
 app.add_typer(guard, name="guard")
 app.add_typer(chart, name="chart")
+app.add_typer(token, name="token")
+app.command(
+    epilog="Examples:  geoflux serve out   |   geoflux serve out --port 0 --set serve.rate=500"
+)(serve)
 app.command(
     epilog='Examples:  geoflux query out "SELECT mean(speed), count(*) GROUP BY geohash(3)"   |   '
     'geoflux query out "SELECT deciles(speed) WHERE hour BETWEEN 14 AND 16" --json'
@@ -65,6 +72,10 @@ def run(
     ),
     duration: Annotated[str, typer.Option(help="How long, for example 90s or 5m.")] = "",
     balance: Annotated[str, typer.Option(help="uniform, history, replicated or swarm.")] = "",
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Serve the HTTP API beside it, while it runs.")
+    ] = False,
+    port: Annotated[int | None, typer.Option(help="Port of the HTTP API; 0: any.")] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="section.name=value; may be repeated.")
     ] = None,
@@ -75,19 +86,37 @@ def run(
     tables [[operator]]."""
     from geoflux.cli.topology_run import describes_topology, run_file
 
-    flags = _flags(settings or [])
+    flags = flags_of(settings or [])
     if duration:
         flags["run.duration"] = duration
     if balance:
         flags["engine.balance"] = balance
+    if port is not None:
+        flags["serve.port"] = port
     if config is not None and describes_topology(config):
+        if serve:
+            raise ConfigError(
+                "--serve: an application has a directory per operator; serve one of them with "
+                "geoflux serve DIR"
+            )
         run_file(config, flags, out, as_json)
         return
     loaded = Config.load(config, flags)
-    if loaded.sketch.features:
-        _run_sketch(loaded, out, as_json)
-        return
-    _run(loaded, out, as_json)
+    with _served(loaded, out) if serve else contextlib.nullcontext():
+        if loaded.sketch.features:
+            _run_sketch(loaded, out, as_json)
+        else:
+            _run(loaded, out, as_json)
+
+
+@contextlib.contextmanager
+def _served(config: Config, out: Path) -> Iterator[None]:
+    from geoflux.cli.serve_commands import say_where
+    from geoflux.serve.server import beside
+
+    with beside(out, config) as where:
+        say_where(Console(stderr=True), where, out, config.serve)
+        yield
 
 
 def _run_sketch(config: Config, out: Path, as_json: bool) -> None:
@@ -384,16 +413,6 @@ def _benchmark(title: str, run: Any, bars: Any, quick: bool, as_json: bool) -> d
     if as_json:
         print(json.dumps(result))
     return dict(result)
-
-
-def _flags(settings: list[str]) -> dict[str, Any]:
-    flags: dict[str, Any] = {}
-    for item in settings:
-        name, equals, value = item.partition("=")
-        if not equals or "." not in name:
-            raise ConfigError(f"--set {item}: expected section.name=value, as in engine.slots=8")
-        flags[name.strip()] = value.strip()
-    return flags
 
 
 def main() -> None:
