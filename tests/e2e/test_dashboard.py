@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from geoflux.bench.serve_browser import browser, lacking
-from geoflux.bench.serve_dashboard import served, streaming
+from geoflux.bench.serve_dashboard import listening, served, streaming
 from geoflux.bench.serve_story import MadeUpRun
+from geoflux.engine.guard_orders import Order
+from geoflux.engine.guard_reader import give_order
+from geoflux.sections_serve import ServeConfig
+from geoflux.serve.app import create_app
+from geoflux.serve.tokens import TokenFile
+from served import LiveRun, event
 
 pytestmark = pytest.mark.skipif(bool(lacking()), reason=lacking() or "all there")
 LAPTOP, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
@@ -73,11 +80,11 @@ def test_it_follows_a_run_and_asks_nobody_else(page: Any, run: MadeUpRun, addres
 def test_time_travel_shows_an_epoch_of_before(page: Any) -> None:
     slider = page.locator("#slider")
     slider.fill("4")
-    page.wait_for_function("document.getElementById('when').textContent.startsWith('epoch 4 ')")
+    page.wait_for_selector("#when:text-matches('^epoch 4 ')")
     assert page.locator("#live").get_attribute("aria-pressed") == "false"
-    assert page.locator("#decisions > li").count() == 1, "only what was decided by then"
+    page.wait_for_selector("#decisions > li:only-child")  # only what was decided by then
     page.keyboard.press(".")
-    page.wait_for_function("document.getElementById('when').textContent.startsWith('epoch 5 ')")
+    page.wait_for_selector("#when:text-matches('^epoch 5 ')")
     page.keyboard.press("l")
     page.wait_for_selector("#live[aria-pressed=true]")
     assert page.problems == []
@@ -154,6 +161,73 @@ def test_names_that_look_like_markup_stay_text(
         assert page.title() != "1"
         context.close()
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> LiveRun:
+    return LiveRun(tmp_path, guard={"enabled": True})
+
+
+def test_whoever_signs_in_subscribes_with_the_mouse_and_is_told(
+    chromium: Any, live: LiveRun
+) -> None:
+    live.epoch()
+    app = create_app(live.out, ServeConfig(), live.config)
+    operator = TokenFile(live.out / "serve/tokens.json").create("ops", "operator")
+    with listening(app) as address:
+        context = chromium.new_context(viewport=LAPTOP)
+        page = context.new_page()
+        page.goto(address)
+        page.fill("#token", "gfx_0_nonsense")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#sign-in-problem:not(:empty)")
+        page.fill("#token", operator)
+        page.keyboard.press("Enter")
+        page.wait_for_selector("body[data-ready]", timeout=20_000)
+        assert "gfx_" not in page.evaluate("document.cookie + JSON.stringify(localStorage)")
+        page.click("#tab-subscribe")
+        page.click("text=Draw a rectangle")
+        box = page.locator("#map").bounding_box()
+        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        page.mouse.move(x - 200, y - 150)
+        page.mouse.down()
+        page.mouse.move(x + 200, y + 150, steps=4)
+        page.mouse.up()
+        page.fill("[name=id]", "here")
+        page.click("#panel-subscribe button.main")
+        page.wait_for_selector("#panel-subscribe .entry b:text-is('here')")
+        live.epoch()
+        live.send([event(n, 1.0, 1.0) for n in range(1, 8)])
+        live.epoch()
+        page.wait_for_selector("text=7 matches since", timeout=20_000)
+        page.click("#panel-subscribe .entry button:text-is('End')")
+        page.wait_for_selector("#panel-subscribe .entry:has-text('ending')")
+        context.close()
+
+
+def test_a_block_is_lifted_with_a_button(chromium: Any, live: LiveRun) -> None:
+    live.epoch()
+    give_order(live.out, Order("block", EVIL, reason="made trouble"))
+    live.epoch()
+    app = create_app(live.out, ServeConfig(), live.config)
+    operator = TokenFile(live.out / "serve/tokens.json").create("ops", "operator")
+    with listening(app) as address:
+        context = chromium.new_context(viewport=LAPTOP)
+        page = context.new_page()
+        page.goto(address)
+        page.fill("#token", operator)
+        page.keyboard.press("Enter")
+        page.wait_for_selector("body[data-ready]", timeout=20_000)
+        page.click("#tab-guard")
+        entry = page.locator("#panel-guard .entry")
+        entry.get_by_text(EVIL, exact=True).wait_for()
+        assert "made trouble" in entry.inner_text()
+        assert page.locator("#panel-guard img").count() == 0
+        entry.get_by_role("button", name="Lift").click()
+        page.wait_for_selector("#panel-guard button:text-is('waits for the next epoch')")
+        live.epoch()
+        page.wait_for_selector("#panel-guard .lead:has-text('Nobody is blocked')", timeout=10_000)
+        context.close()
 
 
 def picture(page: Any) -> bytes:

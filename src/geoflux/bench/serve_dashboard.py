@@ -124,7 +124,6 @@ def _thread(action: Callable[[], None], every_seconds: float) -> Iterator[None]:
 @contextlib.contextmanager
 def served(directory: Path) -> Iterator[str]:
     """The dashboard of a directory at an address of this machine, open to whoever asks."""
-    import uvicorn
     from fastapi import FastAPI
 
     from geoflux.serve.page import page_router
@@ -135,10 +134,21 @@ def served(directory: Path) -> Iterator[str]:
     install(app)
     app.include_router(view_router(directory, lambda: None))
     app.include_router(page_router())
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="off"))
+    with listening(app) as address:
+        yield address
+
+
+@contextlib.contextmanager
+def listening(app: Any) -> Iterator[str]:
+    """An application in a thread of this process, at a port that is free."""
+    import uvicorn
+
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", ws="none"))
     worker = threading.Thread(target=server.run, daemon=True)
     worker.start()
     while not server.started:
+        if not worker.is_alive():
+            raise EnvironmentProblem("the server did not start; its log says why")
         time.sleep(0.02)
     port = server.servers[0].sockets[0].getsockname()[1]
     try:

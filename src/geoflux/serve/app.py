@@ -21,11 +21,13 @@ from geoflux.serve.headers import CarefulHeaders, HostCheck, allowed_hosts
 from geoflux.serve.limits import BodyLimit
 from geoflux.serve.metrics import Counting, HttpCounts, health, metrics
 from geoflux.serve.models import ProblemDetails
+from geoflux.serve.page import page_router
 from geoflux.serve.parts import Parts
 from geoflux.serve.problems import Json, install
 from geoflux.serve.question_routes import question_router
 from geoflux.serve.state_routes import session_router, state_router
 from geoflux.serve.subscription_routes import subscription_router
+from geoflux.serve.view_routes import view_router
 from geoflux.settings import bytes_of
 
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
@@ -57,7 +59,8 @@ def create_app(directory: Path, settings: ServeConfig, config: Config | None = N
     _observing(app, parts, counts)
     for router in (subscription_router, question_router, state_router, session_router):
         app.include_router(router(parts))
-    # The dashboard: app.include_router(view_router(directory, parts.access.operator))
+    app.include_router(view_router(directory, parts.access.operator))
+    app.include_router(page_router())
     app.add_middleware(_limited, most=bytes_of(settings.body))
     app.add_middleware(CarefulHeaders)
     app.add_middleware(HostCheck, hosts=allowed_hosts(settings))

@@ -16,6 +16,7 @@ from geoflux.serve.match_stream import Tempo
 from geoflux.serve.served_run import NAME, ServedRun
 from geoflux.serve.subscribing import Subscriptions
 from geoflux.serve.tokens import TokenFile
+from geoflux.serve.view_run import queries_directory
 from geoflux.settings import bytes_of, seconds
 
 
@@ -35,8 +36,9 @@ class Parts:
 
     @classmethod
     def of(cls, directory: Path, settings: ServeConfig, config: Config | None = None) -> Parts:
-        """All parts for a run's directory; ``config`` are its settings before it has begun."""
-        run = ServedRun(directory, config)
+        """All parts for a run's directory, or an application's, of which the operator of standing
+        queries is served; ``config`` are its settings before it has begun."""
+        run = ServedRun(queries_directory(directory), config)
         follower = Follower(run)
         tokens = TokenFile(token_path(directory, settings))
         return cls(

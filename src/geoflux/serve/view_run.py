@@ -69,6 +69,15 @@ def chosen(directory: str | Path, name: str | None = None) -> OperatorPlace:
     raise StateError(f"there is no operator {name[:60]!r} here; operators: {names}")
 
 
+def queries_directory(directory: Path) -> Path:
+    """Where the standing queries are: of an application the operator that has them (the first), of
+    a run, also one that has not begun, its own directory."""
+    if not Store(str(directory)).exists(TOPOLOGY):
+        return directory
+    found = (o.path for o in operators(directory) if o.kind == QUERIES)
+    return next(found, directory)
+
+
 def run_view(directory: str | Path) -> dict[str, Any]:
     """What a page has to know before all else."""
     known = operators(directory)

@@ -76,11 +76,11 @@ function note() {
 // Panels that are not seen are not asked for.
 const drawn = {
   decisions: () => drawDecisions(story), slots: () => drawOperators(run, latest),
-  guard: () => guard.draw(), scaling: () => drawScaling(), subscribe: () => subscriptions.refresh(),
+  guard: () => guard.draw(), scaling: (anew) => drawScaling(anew), subscribe: () => subscriptions.refresh(),
   sketch: () => explorer.draw(),
 };
-async function drawPanel(name) {
-  if (tab?.now === name) await drawn[name]();
+async function drawPanel(name, anew = true) {
+  if (tab?.now === name) await drawn[name](anew);
 }
 
 async function show(operator) {
@@ -136,16 +136,25 @@ function wire() {
   ]);
 }
 
+// A page may be there before its run.
+async function begun() {
+  for (;;) {
+    try {
+      const found = await known(() => view("run"));
+      if (found.space) return found;
+    } catch (problem) {
+      if (problem.status !== 409 && problem.status !== 503) throw problem;
+    }
+    byId("status-words").textContent = "the run has not started yet";
+    await new Promise((resolve) => setTimeout(resolve, 2000));
+  }
+}
+
 async function boot() {
   theme(false);
-  run = await known(() => view("run"));
+  run = await begun();
   byId("name").textContent = run.name;
   document.title = `${run.name} · geoflux`;
-  if (!run.space) {
-    byId("status-words").textContent = "the run has not started yet";
-    setTimeout(() => location.reload(), 2000);
-    return;
-  }
   const [outline, places] = await Promise.all([ask("/static/coast.json"), view("places")]);
   map = new SpaceMap(byId("map"));
   map.see(run.space, outline);
@@ -188,7 +197,7 @@ async function boot() {
   setInterval(() => {
     soon("status");
     if (connected && story.live && document.visibilityState === "visible") {
-      if (["decisions", "guard", "scaling"].includes(tab.now)) drawPanel(tab.now).catch(trouble);
+      if (["decisions", "guard", "scaling", "subscribe"].includes(tab.now)) drawPanel(tab.now, false).catch(trouble);
     }
   }, OFTEN_MILLISECONDS);
 }

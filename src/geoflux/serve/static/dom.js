@@ -21,6 +21,14 @@ export function fill(node, ...children) {
   return node;
 }
 
+// The same for what is made anew while somebody is in it: the focus stays on what has the same name.
+export function refill(node, ...children) {
+  const held = node.contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : null;
+  fill(node, ...children);
+  if (held !== null) [...node.querySelectorAll("[aria-label]")].find((e) => e.getAttribute("aria-label") === held)?.focus();
+  return node;
+}
+
 export function table(node, head, rows) {
   return fill(
     node,

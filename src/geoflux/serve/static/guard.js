@@ -1,7 +1,7 @@
 // Guard: who is blocked and who is suspected, on what evidence, and a button to lift a block.
 
 import { ask, view } from "./net.js";
-import { byId, el, fill } from "./dom.js";
+import { byId, el, refill } from "./dom.js";
 import { moment, plural, short } from "./words.js";
 
 export class GuardPanel {
@@ -20,7 +20,7 @@ export class GuardPanel {
     this.told = told;
     const waiting = new Set(values.waiting.filter((order) => order.op === "lift").map((order) => order.user));
     const open = new Set([...this.node.querySelectorAll("details[open]")].map((d) => d.dataset.user));
-    fill(this.node,
+    refill(this.node,
       el("p", { class: "lead", text: this.verdict(values) }),
       el("p", { class: "problem", role: "alert", id: "guard-problem" }),
       values.blocks.map((block) => this.block(block, waiting.has(block.user), open)),

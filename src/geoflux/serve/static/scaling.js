@@ -5,8 +5,13 @@ import { byId, el, fill } from "./dom.js";
 import { view } from "./net.js";
 import { clock, count, duration } from "./words.js";
 
-export async function drawScaling() {
+let told = "";
+
+export async function drawScaling(anew = true) {
   const values = await view("scaling"), node = byId("panel-scaling");
+  const now = JSON.stringify(values);
+  if (!anew && now === told) return;
+  told = now;
   if (!values.at.length) return fill(node, el("p", { class: "none", text: "Nobody has looked yet." }));
   const times = el("canvas", { role: "img", "aria-label": "Time of an input, measured and predicted" });
   const slots = el("canvas", { role: "img", "aria-label": "Slots of all operators together" });
@@ -16,7 +21,7 @@ export async function drawScaling() {
     el("p", { class: "lead", text: "Slots of all operators together." }),
     slots,
     el("h3", { text: "What was done, and the last look" }),
-    [...values.told].reverse().map((one) => el("div", { class: "entry" },
+    values.told.toReversed().map((one) => el("div", { class: "entry" },
       el("div", { class: "meta", text: `look ${count(one.look)} · ${clock(one.at)}` }), el("div", { text: one.words }))));
   const start = values.at[0], x = values.at.map((at) => at - start), labels = ["0 s", duration(x.at(-1))];
   lineChart(times, {

@@ -2,7 +2,7 @@
 // beside it and on the map as they are committed.
 
 import { ask, listen } from "./net.js";
-import { byId, el, fill } from "./dom.js";
+import { byId, el, fill, refill } from "./dom.js";
 import { count, plural } from "./words.js";
 
 const SHOWN = 30, GLOW_MILLISECONDS = 900;
@@ -93,6 +93,7 @@ export class Subscriptions {
   }
 
   async refresh() {
+    this.source ??= listen("/v1/matches", { matches: (told) => this.hear(told) });
     let items;
     try {
       ({ subscriptions: items } = await ask("/v1/subscriptions"));
@@ -103,12 +104,7 @@ export class Subscriptions {
     const before = this.known;
     this.known = new Map(items.map((one) => [one.id,
       { matches: 0, recent: [], ...before.get(one.id), shape: one.shape, state: one.state, reason: one.reason }]));
-    if (this.known.size && !this.source) this.follow();
     this.show();
-  }
-
-  follow() {
-    this.source = listen("/v1/matches", { matches: (told) => this.hear(told) });
   }
 
   hear({ epoch, matches }) {
@@ -132,7 +128,7 @@ export class Subscriptions {
     }));
     this.map.draw();
     const open = new Set([...this.list.querySelectorAll("details[open]")].map((d) => d.dataset.id));
-    fill(this.list, this.known.size ? null : el("p", { class: "none", text: "No subscriptions yet." }),
+    refill(this.list, this.known.size ? null : el("p", { class: "none", text: "No subscriptions yet." }),
       [...this.known].map(([id, one]) => el("div", { class: "entry" },
         el("div", { class: "head" }, el("b", { text: id }),
           el("span", { class: "none", text: one.reason ? `${one.state}: ${one.reason}` : one.state ?? "" }),
