@@ -124,7 +124,7 @@ def test_events_that_cannot_be_read_again_are_said_to_be(
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    story = Story(3)
+    story = Story(3, epochs=18)
     run = started(tmp_path_factory.mktemp("guarded"), story)
     about = {"started": 0.0, "lane": "dataframe"}
     note_run(run.setting.config, run.setting.store, "", run.setting.schema, about)

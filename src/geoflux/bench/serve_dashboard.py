@@ -143,7 +143,9 @@ def listening(app: Any) -> Iterator[str]:
     """An application in a thread of this process, at a port that is free."""
     import uvicorn
 
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", ws="none"))
+    server = uvicorn.Server(
+        uvicorn.Config(app, port=0, log_level="error", ws="none", timeout_graceful_shutdown=1)
+    )
     worker = threading.Thread(target=server.run, daemon=True)
     worker.start()
     while not server.started:
@@ -154,5 +156,5 @@ def listening(app: Any) -> Iterator[str]:
     try:
         yield f"http://127.0.0.1:{port}/"
     finally:
-        server.should_exit = server.force_exit = True
+        server.should_exit = True
         worker.join(10)

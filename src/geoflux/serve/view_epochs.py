@@ -16,7 +16,7 @@ from geoflux.chronicle.decision_words import (
 from geoflux.chronicle.epoch_series import Manifest
 from geoflux.chronicle.plan_history import read_plan
 from geoflux.engine.summary import latencies
-from geoflux.serve.view_run import OperatorPlace
+from geoflux.serve.view_run import OperatorPlace, results_of
 from geoflux.state.epoch_log import EpochLog
 
 Row = dict[str, Any]
@@ -36,11 +36,6 @@ def epoch_row(m: Manifest) -> Row:
         "changes": len(changes_of(m)), "queries": m.get("live_queries"),
         "blocked": guard.get("blocked", 0), "quarantined": m["quarantined"],
     }  # fmt: skip
-
-
-def results_of(m: Manifest) -> int:
-    """What an epoch came to: results of an operator, or matches and windows."""
-    return int(m["results"]) if "results" in m else int(m["matches"] + m["aggregates"])
 
 
 def decision_row(m: Manifest, plan: Any) -> Row:

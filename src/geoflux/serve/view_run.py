@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from geoflux.chronicle.epoch_series import Manifest
 from geoflux.config import Config
 from geoflux.errors import StateError
 from geoflux.state.epoch_log import EpochLog
@@ -78,6 +79,11 @@ def queries_directory(directory: Path) -> Path:
     return next(found, directory)
 
 
+def results_of(m: Manifest) -> int:
+    """What an epoch came to: results of an operator, or matches and windows."""
+    return int(m["results"]) if "results" in m else int(m["matches"] + m["aggregates"])
+
+
 def run_view(directory: str | Path) -> dict[str, Any]:
     """What a page has to know before all else."""
     known = operators(directory)
@@ -103,9 +109,12 @@ def run_view(directory: str | Path) -> dict[str, Any]:
 def _operator(operator: OperatorPlace) -> dict[str, Any]:
     config = operator.config
     last = None if config is None else operator.log.last()
+    newest = {} if last is None else operator.log.manifest(last)
     return {
         "name": operator.name, "kind": operator.kind, "reads": list(operator.reads),
-        "slots": config and config.engine.slots, "last": last,
+        "slots": len(newest["slots"]) if newest else config and config.engine.slots,
+        "last": last, "processed": newest.get("processed"),
+        "results": results_of(newest) if newest else None,
         "mapped": operator.kind in (QUERIES, SKETCH),
     }  # fmt: skip
 

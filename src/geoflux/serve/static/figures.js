@@ -4,7 +4,7 @@ import { lineChart, slotBars } from "./chart.js";
 import { byId, el, fill, table } from "./dom.js";
 import { swatch } from "./colours.js";
 import { unevenness } from "./story.js";
-import { count, duration, short } from "./words.js";
+import { count, duration, short, time } from "./words.js";
 
 export function drawTiles(story, rates) {
   const row = story.row;
@@ -32,12 +32,12 @@ export function drawCharts(story, rates) {
   byId("throughput-words").textContent = "events a second";
   const p99 = rows.map((row) => row.p99);
   lineChart(byId("latency"), {
-    x, labels, cursor, ticks, format: duration, top: cut(p99),
+    x, labels, cursor, ticks, format: time, top: cut(p99),
     lines: [{ values: p99, colour: "warm" }, { values: rows.map((row) => row.p50) }],
   });
   byId("latency-words").textContent = "to commit; p99 in orange";
   const row = story.row;
-  slotBars(byId("load"), row.busy, duration);
+  slotBars(byId("load"), row.busy, time);
   byId("load-words").textContent = "busy seconds, mean dashed";
 }
 
@@ -62,7 +62,7 @@ export function drawOperators(run, latest) {
   if (!many) return;
   const rows = run.operators.map((o) => {
     const row = latest.get(o.name);
-    return [o.name, o.kind, count(row?.epoch ?? o.last), short(row?.processed), short(row?.results)];
+    return [o.name, o.kind, count(row?.epoch ?? o.last), short(row?.processed ?? o.processed), short(row?.results ?? o.results)];
   });
   table(byId("operators"), ["operator", "kind", "epoch", "rows", "results"], rows);
 }

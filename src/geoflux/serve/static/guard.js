@@ -42,12 +42,13 @@ export class GuardPanel {
       type: "button", text: leaving ? "waits for the next epoch" : "Lift", disabled: leaving,
       "aria-label": `Lift the block of ${block.user}`, onclick: () => this.lift(block.user),
     });
-    const lines = [block.reason, block.words, `since ${moment(block.since)}, ${until}, by ${block.by}`];
+    const lines = [block.reason, `since ${moment(block.since)}, ${until}, by ${block.by}`];
     const node = this.entry(block, lines.filter(Boolean), block.observed ? null : lift);
     const features = Object.entries(block.features);
     if (features.length || block.alike.length) {
       node.append(el("details", { "data-user": block.user, open: open.has(block.user) },
         el("summary", { text: "evidence" }),
+        block.words ? el("p", { text: block.words }) : null,
         block.alike.length ? el("p", { text: `found together: ${block.alike.join(", ")}` }) : null,
         el("table", {}, features.map(([name, value]) =>
           el("tr", {}, el("td", { text: name.replaceAll("_", " ") }), el("td", { text: short(value) }))))));

@@ -88,8 +88,8 @@ export class SpaceMap {
     if (layers.heat && this.image) drawHeat(c, camera, this.image);
     if (plan) {
       drawEdges(c, plan, boxes);
-      if (layers.places && this.places) drawPlaces(c, camera, this.places);
       drawLabels(c, plan, boxes);
+      if (layers.places && this.places) drawPlaces(c, camera, this.places);
       this.glow(c, boxes, now);
     }
     for (const mark of this.marks) drawShape(c, camera, mark, theme().bad, "", 2);

@@ -2,8 +2,8 @@
 
 import { slotColour, slotPattern, theme } from "./colours.js";
 
-const PALEST = 0.16, STRONGEST = 0.78;
-const LABEL_WIDE = 24, LABEL_HIGH = 15;
+const PALEST = 0.2, STRONGEST = 0.78;
+const LABEL_WIDE = 21, LABEL_HIGH = 16;
 
 // Land and borders between countries as paths in world units, from deltas in hundredths of degrees.
 export function landPaths(outline, narrow) {
@@ -79,20 +79,20 @@ export function drawEdges(c, plan, boxes) {
   c.stroke();
 }
 
-// The number of the slot where there is room for it.
+// The number of the slot, in the corner, where there is room for it.
 export function drawLabels(c, plan, boxes) {
-  c.font = "600 12px system-ui, sans-serif";
-  c.textAlign = "center";
-  c.textBaseline = "middle";
+  c.font = "600 11px system-ui, sans-serif";
+  c.textAlign = "left";
+  c.textBaseline = "top";
   c.lineWidth = 3;
   c.lineJoin = "round";
   for (const [i, x, y, w, h] of boxes) {
     if (w < LABEL_WIDE || h < LABEL_HIGH) continue;
     const text = String(plan.slot[i]);
     c.strokeStyle = theme().halo;
-    c.strokeText(text, x + w / 2, y + h / 2);
+    c.strokeText(text, x + 4, y + 4);
     c.fillStyle = theme().label;
-    c.fillText(text, x + w / 2, y + h / 2);
+    c.fillText(text, x + 4, y + 4);
   }
 }
 

@@ -3,7 +3,7 @@
 import { lineChart } from "./chart.js";
 import { byId, el, fill } from "./dom.js";
 import { view } from "./net.js";
-import { clock, count, duration } from "./words.js";
+import { clock, count, duration, time } from "./words.js";
 
 let told = "";
 
@@ -25,7 +25,7 @@ export async function drawScaling(anew = true) {
       el("div", { class: "meta", text: `look ${count(one.look)} · ${clock(one.at)}` }), el("div", { text: one.words }))));
   const start = values.at[0], x = values.at.map((at) => at - start), labels = ["0 s", duration(x.at(-1))];
   lineChart(times, {
-    x, labels, format: duration,
+    x, labels, format: time,
     lines: [{ values: values.predicted, colour: "warm" }, { values: values.measured }],
   });
   lineChart(slots, { x, labels, format: count, lines: [{ values: values.slots, filled: true }] });

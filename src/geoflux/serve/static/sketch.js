@@ -83,6 +83,7 @@ export class Explorer {
     const a = quoted(feature.value), b = quoted(other.value), scope = this.scope();
     const query = (sql) => ask("/v1/sketch/query", { json: { sql } });
     this.problem.textContent = "";
+    byId("panel-sketch").setAttribute("aria-busy", "true");
     try {
       const answers = await Promise.all([
         query(`SELECT count(*) AS n, mean(${a}) AS mean, stddev(${a}) AS sd, min(${a}) AS low, max(${a}) AS high, density(${a}, ${POINTS}) AS d${scope}`),
@@ -94,6 +95,8 @@ export class Explorer {
       this.show();
     } catch (problem) {
       if (number === this.asked) this.problem.textContent = problem.message;
+    } finally {
+      if (number === this.asked) byId("panel-sketch").setAttribute("aria-busy", "false");
     }
   }
 

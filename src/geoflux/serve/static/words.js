@@ -16,12 +16,21 @@ export function count(value) {
 
 export function duration(seconds) {
   if (seconds === null || seconds === undefined || !isFinite(seconds)) return "–";
+  if (seconds === 0) return "0 s";
   if (seconds < 0.9995) return `${threeDigits(seconds * 1000)} ms`;
   if (seconds < 9.95) return `${Number(seconds.toFixed(1))} s`;
   const whole = Math.round(seconds);
   if (whole < 60) return `${whole} s`;
-  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  const rest = whole % 60 ? ` ${whole % 60} s` : "";
+  if (whole < 3600) return `${Math.floor(whole / 60)} min${rest}`;
   return `${Math.floor(whole / 3600)} h ${Math.round((whole % 3600) / 60)} min`;
+}
+
+// For axes: one unit, no words between.
+export function time(seconds) {
+  if (seconds === 0) return "0";
+  if (seconds < 120) return seconds < 1 ? duration(seconds) : `${Number(seconds.toFixed(1))} s`;
+  return seconds < 7200 ? `${Number((seconds / 60).toFixed(1))} min` : `${Number((seconds / 3600).toFixed(1))} h`;
 }
 
 export function plural(number, noun) {
