@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+from geoflux.api import note_run
 from geoflux.bench.serve_browser import browser, lacking
 from geoflux.bench.serve_dashboard import listening, served, streaming
 from geoflux.bench.serve_story import MadeUpRun
+from geoflux.config import Config
 from geoflux.engine.guard_orders import Order
 from geoflux.engine.guard_reader import give_order
+from geoflux.engine.inline import run_epoch
+from geoflux.engine.keyed_engine import KeyedEngine
+from geoflux.engine.sketch_reader import sketch_of
+from geoflux.engine.source import RawBatch, Slice
+from geoflux.keyed_api import first_plan, setting_of
 from geoflux.sections_serve import ServeConfig
 from geoflux.serve.app import create_app
 from geoflux.serve.tokens import TokenFile
+from geoflux.state.store import Store
+from geoflux.workload.weather import FEATURES, made_up_weather
 from served import LiveRun, event
 
 pytestmark = pytest.mark.skipif(bool(lacking()), reason=lacking() or "all there")
@@ -166,34 +178,49 @@ def test_names_that_look_like_markup_stay_text(
 
 @pytest.fixture
 def live(tmp_path: Path) -> LiveRun:
-    return LiveRun(tmp_path, guard={"enabled": True})
+    run = LiveRun(tmp_path, guard={"enabled": True})
+    run.epoch()
+    return run
 
 
-def test_whoever_signs_in_subscribes_with_the_mouse_and_is_told(
-    chromium: Any, live: LiveRun
-) -> None:
-    live.epoch()
-    app = create_app(live.out, ServeConfig(), live.config)
-    operator = TokenFile(live.out / "serve/tokens.json").create("ops", "operator")
+@contextmanager
+def signed_in(chromium: Any, directory: Path) -> Iterator[Any]:
+    """The page on the real server, where an operator has signed in."""
+    app = create_app(directory, ServeConfig())
+    operator = TokenFile(directory / "serve/tokens.json").create("ops", "operator")
     with listening(app) as address:
+        context = chromium.new_context(viewport=LAPTOP)
+        page = context.new_page()
+        page.goto(address)
+        page.fill("#token", operator)
+        page.keyboard.press("Enter")
+        page.wait_for_selector("body[data-ready]", timeout=20_000)
+        assert operator not in page.evaluate("document.cookie + JSON.stringify(localStorage)")
+        yield page
+        context.close()
+
+
+def test_a_stranger_sees_nothing(chromium: Any, live: LiveRun) -> None:
+    with listening(create_app(live.out, ServeConfig())) as address:
         context = chromium.new_context(viewport=LAPTOP)
         page = context.new_page()
         page.goto(address)
         page.fill("#token", "gfx_0_nonsense")
         page.keyboard.press("Enter")
-        page.wait_for_selector("#sign-in-problem:not(:empty)")
-        page.fill("#token", operator)
-        page.keyboard.press("Enter")
-        page.wait_for_selector("body[data-ready]", timeout=20_000)
-        assert "gfx_" not in page.evaluate("document.cookie + JSON.stringify(localStorage)")
+        page.wait_for_selector("#sign-in-problem:text-matches('not known')")
+        page.keyboard.press("Escape")
+        assert page.locator("#sign-in").is_visible()
+        assert page.locator("#name").inner_text() == ""
+        context.close()
+
+
+def test_a_subscription_is_drawn_with_the_mouse_and_its_matches_appear(
+    chromium: Any, live: LiveRun
+) -> None:
+    with signed_in(chromium, live.out) as page:
         page.click("#tab-subscribe")
         page.click("text=Draw a rectangle")
-        box = page.locator("#map").bounding_box()
-        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-        page.mouse.move(x - 200, y - 150)
-        page.mouse.down()
-        page.mouse.move(x + 200, y + 150, steps=4)
-        page.mouse.up()
+        drag(page, 200, 150)
         page.fill("[name=id]", "here")
         page.click("#panel-subscribe button.main")
         page.wait_for_selector("#panel-subscribe .entry b:text-is('here')")
@@ -203,22 +230,12 @@ def test_whoever_signs_in_subscribes_with_the_mouse_and_is_told(
         page.wait_for_selector("text=7 matches since", timeout=20_000)
         page.click("#panel-subscribe .entry button:text-is('End')")
         page.wait_for_selector("#panel-subscribe .entry:has-text('ending')")
-        context.close()
 
 
 def test_a_block_is_lifted_with_a_button(chromium: Any, live: LiveRun) -> None:
-    live.epoch()
     give_order(live.out, Order("block", EVIL, reason="made trouble"))
     live.epoch()
-    app = create_app(live.out, ServeConfig(), live.config)
-    operator = TokenFile(live.out / "serve/tokens.json").create("ops", "operator")
-    with listening(app) as address:
-        context = chromium.new_context(viewport=LAPTOP)
-        page = context.new_page()
-        page.goto(address)
-        page.fill("#token", operator)
-        page.keyboard.press("Enter")
-        page.wait_for_selector("body[data-ready]", timeout=20_000)
+    with signed_in(chromium, live.out) as page:
         page.click("#tab-guard")
         entry = page.locator("#panel-guard .entry")
         entry.get_by_text(EVIL, exact=True).wait_for()
@@ -227,8 +244,63 @@ def test_a_block_is_lifted_with_a_button(chromium: Any, live: LiveRun) -> None:
         entry.get_by_role("button", name="Lift").click()
         page.wait_for_selector("#panel-guard button:text-is('waits for the next epoch')")
         live.epoch()
-        page.wait_for_selector("#panel-guard .lead:has-text('Nobody is blocked')", timeout=10_000)
-        context.close()
+        page.wait_for_selector("#panel-guard .lead:has-text('Nobody is blocked')", timeout=20_000)
+
+
+def test_a_sketch_is_explored_by_region(chromium: Any, tmp_path: Path) -> None:
+    weather = made_up_weather(5, 3000, 1_774_396_800, 6 * 3600)
+    keep_sketch(tmp_path, weather.table())
+    with signed_in(chromium, tmp_path) as page:
+        row = page.locator("#panel-sketch tr:has-text('observations') td:last-child")
+        page.wait_for_selector("#panel-sketch[aria-busy=false]", timeout=60_000)
+        assert row.inner_text() == "3,000"
+        assert "Correlation of t2m_k and u10_ms" in page.locator("#panel-sketch").inner_text()
+        page.click("text=Draw a region")
+        drag(page, 120, 90)
+        page.wait_for_selector("#panel-sketch[aria-busy=true]")
+        page.wait_for_selector("#panel-sketch[aria-busy=false]", timeout=60_000)
+        assert float(row.inner_text().split()[0].replace(",", "")) < 3000
+        assert page.locator("#panel-sketch .problem").inner_text() == ""
+
+
+def keep_sketch(folder: Path, table: pa.Table) -> None:
+    """Run one epoch of a sketch, without Spark."""
+    config = Config.from_dict(
+        {
+            "source": {"kind": "dataframe", "id": "@position", "time_unit": "s"},
+            "engine": {"slots": 2}, "run": {"mode": "follow"},
+            "sketch": {"features": FEATURES, "tree_bits": 6, "region_bits": 10},
+        }
+    )  # fmt: skip
+    operator, store = sketch_of(config), Store(str(folder))
+    about = {"started": 0.0, "lane": "dataframe"}
+    note_run(config, store, "Sketch", table.schema, about)
+    setting = setting_of(operator, config, store)
+    engine = KeyedEngine.recovered(setting, lambda: first_plan(config, operator))
+    run_epoch(engine, Rows(table), 0, (0, len(table)))  # type: ignore[arg-type]
+
+
+class Rows:
+    """A source of one table."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+
+    def slices(self, start: int, stop: int, parts: int) -> list[Slice]:
+        return [Slice(0, start, stop)]
+
+    def read(self, piece: Slice, columns: frozenset[str] | None = None) -> Iterator[RawBatch]:
+        yield RawBatch(self.table, np.arange(piece.start, piece.stop))
+
+
+def drag(page: Any, wide: float, high: float) -> None:
+    """From one corner to the other of a box around the middle of the map."""
+    box = page.locator("#map").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x - wide, y - high)
+    page.mouse.down()
+    page.mouse.move(x + wide, y + high, steps=4)
+    page.mouse.up()
 
 
 def picture(page: Any) -> bytes:

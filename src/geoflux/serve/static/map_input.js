@@ -81,7 +81,7 @@ export function controls(map, { told, drawn }) {
   });
 
   function point(x, y) {
-    const place = map.at(x, y);
+    const place = state.drawing ? null : map.at(x, y);
     map.choose(place);
     told(place);
   }

@@ -137,7 +137,7 @@ export function drawPlaces(c, camera, places) {
     if (x < -40 || y < 0 || x > camera.width || y > camera.height) continue;
     c.globalAlpha = 0.75;
     c.fillRect(x - 1, y - 1, 2.4, 2.4);
-    if (taken.length >= 14) continue;
+    if (taken.length >= camera.width / 70) continue;
     const wide = 8 + 6 * places.name[i].length;
     if (taken.some(([a, b, w]) => Math.abs(b - y) < 18 && x < a + w + 14 && a < x + wide + 14)) continue;
     taken.push([x, y, wide]);

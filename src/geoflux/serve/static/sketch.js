@@ -6,7 +6,7 @@ import { byId, el, fill } from "./dom.js";
 import { ask } from "./net.js";
 import { count, degrees, short } from "./words.js";
 
-const POINTS = 64;
+const POINTS = 64, PATIENCE = 8;
 
 export class Explorer {
   constructor(sketch, map, input) {
@@ -81,16 +81,19 @@ export class Explorer {
   async ask() {
     const number = ++this.asked, { feature, other, by } = this.form.elements;
     const a = quoted(feature.value), b = quoted(other.value), scope = this.scope();
-    const query = (sql) => ask("/v1/sketch/query", { json: { sql } });
     this.problem.textContent = "";
     byId("panel-sketch").setAttribute("aria-busy", "true");
     try {
-      const answers = await Promise.all([
-        query(`SELECT count(*) AS n, mean(${a}) AS mean, stddev(${a}) AS sd, min(${a}) AS low, max(${a}) AS high, density(${a}, ${POINTS}) AS d${scope}`),
-        query(`SELECT ${by.value}, mean(${a}) AS mean, min(${a}) AS low, max(${a}) AS high${scope} GROUP BY ${by.value} ORDER BY ${by.value}`),
-        a === b ? null : query(`SELECT corr(${a}, ${b}) AS r, regress(${a}, ${b}) AS line${scope}`),
-      ]);
-      if (number !== this.asked) return;
+      const asked = [
+        `SELECT count(*) AS n, mean(${a}) AS mean, stddev(${a}) AS sd, min(${a}) AS low, max(${a}) AS high, density(${a}, ${POINTS}) AS d${scope}`,
+        `SELECT ${by.value}, mean(${a}) AS mean, min(${a}) AS low, max(${a}) AS high${scope} GROUP BY ${by.value} ORDER BY ${by.value}`,
+        ...(a === b ? [] : [`SELECT corr(${a}, ${b}) AS r, regress(${a}, ${b}) AS line${scope}`]),
+      ];
+      const answers = [];
+      for (const sql of asked) {
+        answers.push(await answered(sql));
+        if (number !== this.asked) return;
+      }
       this.answers = { answers, feature: feature.value, other: other.value, by: by.value };
       this.show();
     } catch (problem) {
@@ -102,7 +105,7 @@ export class Explorer {
 
   show() {
     const { answers: [whole, series, pair], feature, other, by } = this.answers;
-    const all = whole.rows[0];
+    const all = whole.rows[0] ?? {};
     fill(this.summary, el("tbody", {}, [["observations", "n"], ["mean", "mean"], ["standard deviation", "sd"], ["least", "low"], ["largest", "high"]]
       .map(([name, key]) => el("tr", {}, el("td", { text: name }), el("td", { text: told(all, key) })))));
     const at = all.d_at ?? [];
@@ -122,6 +125,18 @@ export class Explorer {
       ? `Correlation of ${feature} and ${other}: ${told(line, "r")}. ${feature} = ${told(line, "line_slope")} × ${other} + ${told(line, "line_intercept")}, which explains ${percent(line.line_r2)} of its variance.`
       : "Pick two different features.";
     this.notes.textContent = [whole, series, pair].flatMap((answer) => answer?.notes ?? []).join(" ");
+  }
+}
+
+// The server answers a few questions at a time; one that is told to come back does, for a while.
+async function answered(sql) {
+  for (let left = PATIENCE; ; left--) {
+    try {
+      return await ask("/v1/sketch/query", { json: { sql } });
+    } catch (problem) {
+      if (problem.status !== 503 || !left) throw problem;
+      await new Promise((resolve) => setTimeout(resolve, 700));
+    }
   }
 }
 
