@@ -15,12 +15,9 @@ from typing import Any
 
 from fastapi.testclient import TestClient
 
-from geoflux import api
+from geoflux.bench.serve_engine import InlineRun
 from geoflux.config import Config
-from geoflux.engine.engine import Engine
 from geoflux.engine.epochs import Manifest
-from geoflux.engine.inline import run_epoch
-from geoflux.engine.setting import Setting
 from geoflux.sections_serve import ServeConfig
 from geoflux.serve.app import create_app
 from geoflux.serve.tokens import TokenFile
@@ -63,42 +60,17 @@ class LiveRun:
 
     def start(self) -> None:
         """Begin, or go on after a crash."""
-        inputs = api.opened_inputs(self.config, self.store, None)
-        self.source = inputs.events
-        self.setting = Setting(
-            self.config, self.store, inputs.schema, inputs.control, api.policy_of(self.config)
-        )
-        self.engine = Engine.recovered(
-            self.setting, lambda: api.first_plan(self.setting, self.source)
-        )
-        last = self.engine.last
-        self.position = 0 if last is None else self.engine.manifest(last)["position"]
+        self.inline = InlineRun(self.config, self.out)
+        self.engine = self.inline.engine
 
     def send(self, events: list[dict[str, Any]]) -> None:
         with open(self.folder / "events/first.ndjson", "a") as file:
             file.writelines(json.dumps(row) + "\n" for row in events)
 
     def epoch(self) -> Manifest:
-        assert self.source is not None
-        end = self.source.latest(self.position, None)
-        number = 0 if self.engine.last is None else self.engine.last + 1
-        engine: Any = _Positioned(self.engine, end)
-        manifest = run_epoch(engine, self.source, number, (self.position, end))
-        self.position = end
+        manifest = self.inline.step()
+        assert manifest is not None
         return manifest
-
-
-class _Positioned:
-    """An engine whose manifests say how far the source was read, as Spark's do."""
-
-    def __init__(self, engine: Engine, position: int) -> None:
-        self._engine, self._position = engine, position
-
-    def open(self, *args: Any) -> Any:
-        return self._engine.open(*args)
-
-    def commit(self, *args: Any) -> Manifest:
-        return self._engine.commit(*args, {"position": self._position, "arrivals": None})
 
 
 class Served:

@@ -399,6 +399,22 @@ def bench_drs(
     _benchmark("geoflux bench drs", run, bars, quick, as_json)
 
 
+@bench.command("serve", epilog="Example:  geoflux bench serve --quick --json")
+def bench_serve(
+    quick: Annotated[bool, typer.Option(help="Smaller: within two minutes.")] = False,
+    only: Annotated[
+        str, typer.Option(help="Parts of it: streams, kills, spark, schema, outsiders.")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """The HTTP API: a thousand streams, kills at random moments, whatever outsiders try."""
+    from geoflux.bench import serve
+
+    run = partial(serve.run_benchmark, parts=_parts(only, serve.PARTS))
+    bars = serve.QUICK_BARS if quick else serve.BARS
+    _benchmark("geoflux bench serve", run, bars, quick, as_json)
+
+
 def _parts(only: str, default: Sequence[str]) -> Sequence[str]:
     """The parts of a benchmark that ``--only`` names, separated by commas."""
     return [part.strip() for part in only.split(",")] if only else default

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from geoflux.config import Config
+from geoflux.errors import ConfigError
 
 if TYPE_CHECKING:
     from geoflux.sections_serve import ServeConfig
@@ -39,6 +40,11 @@ def serve(
     from geoflux.serve import server
 
     server.check_installed()
+    if not directory.is_dir():
+        raise ConfigError(
+            f"there is no directory {directory}; give the one of a run, or make it with the first "
+            f"token: geoflux token create NAME {directory} --operator"
+        )
     flags = flags_of(settings or []) | ({"serve.host": host} if host else {})
     flags |= {} if port is None else {"serve.port": port}
     wanted = _settings_of(directory, flags)

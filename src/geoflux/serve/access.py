@@ -9,6 +9,7 @@ addresses, where logs would keep them.
 from __future__ import annotations
 
 import hashlib
+import logging
 import secrets
 import time
 from collections import OrderedDict
@@ -18,6 +19,7 @@ from urllib.parse import urlsplit
 
 from fastapi import Request
 
+from geoflux.errors import ConfigError
 from geoflux.serve.limits import Buckets
 from geoflux.serve.problems import Problem
 from geoflux.serve.tokens import Token, TokenFile
@@ -27,6 +29,7 @@ SESSION_SECONDS = 12 * 3600
 _MOST_SESSIONS = 10_000
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _LONGEST_TOKEN = 200
+_log = logging.getLogger("geoflux.serve")
 
 
 @dataclass
@@ -84,7 +87,11 @@ class Access:
         return token
 
     def _found(self, given: str) -> Token:
-        token = self.tokens.find(given) if len(given) <= _LONGEST_TOKEN else None
+        try:
+            token = self.tokens.find(given) if len(given) <= _LONGEST_TOKEN else None
+        except ConfigError as error:  # not for whoever asks
+            _log.error("%s", error)
+            raise Problem(503, "tokens cannot be read; the server's log says why") from None
         if token is None:
             raise _unknown("the token is not known here, or was revoked")
         return token

@@ -16,6 +16,7 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.responses import PlainTextResponse
 
 from geoflux.config import Config
+from geoflux.errors import GeofluxError
 from geoflux.sections_serve import ServeConfig
 from geoflux.serve.headers import CarefulHeaders, HostCheck, allowed_hosts
 from geoflux.serve.limits import BodyLimit
@@ -97,7 +98,7 @@ def _observing(app: FastAPI, parts: Parts, counts: HttpCounts) -> None:
 async def _following(app: FastAPI) -> AsyncIterator[None]:
     """What is on disk is known before the first request; what comes is followed."""
     follower = app.state.parts.follower
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(GeofluxError, OSError):  # said, and tried again, below
         while await follower.look():
             pass
     task = asyncio.create_task(follower.follow())

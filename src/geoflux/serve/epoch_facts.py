@@ -83,7 +83,7 @@ class ChangeReader:
             raise
 
     def _read_upto(self, control: Mapping[str, Any]) -> int:
-        position = int(control.get("files", control).get("position", 0))
+        position = int(control.get("position", 0))
         for entry in FileLog(Path(self.store.path("control.log"))).entries(self._entries):
             self._entries += 1
             if entry.path == self.name:

@@ -46,12 +46,14 @@ class EventInbox:
         """A batch; all of it is on disk afterwards, or nothing."""
         folder = self.run.event_inbox()
         if media in NDJSON:
+            self._check_format("ndjson")
             data, count = await asyncio.to_thread(self._lines, body)
             if key is None:
                 await self._grown(folder).append(data)
                 return Taken(count, False)
             name = f"{_named(user, key)}.ndjson"
         elif media == ARROW:
+            self._check_format("parquet")
             data, count = await asyncio.to_thread(self._columns, body)
             name = f"{_named(user, key or uuid.uuid4().hex)}.parquet"
         else:
@@ -59,6 +61,14 @@ class EventInbox:
                 415, f"events come as {NDJSON[0]} or {ARROW}; say which in Content-Type", "media"
             )
         return Taken(count, await asyncio.to_thread(_put, folder / name, data))
+
+    def _check_format(self, wanted: str) -> None:
+        reads = self.run.config.source.format
+        if reads not in ("auto", wanted):
+            raise Problem(
+                409, f"this run reads only {reads} files, and these events would be {wanted}; run "
+                'it with source.format = "auto", or send the other kind', "no_events",
+            )  # fmt: skip
 
     def _grown(self, folder: Path) -> Journal:
         if self._journal is None or self._journal.path.parent != folder:
@@ -128,10 +138,7 @@ def _named(user: str, key: str) -> str:
 
 def _put(path: Path, data: bytes) -> bool:
     """Write a file unless it is there; whether it was."""
-    if path.exists():
-        return True
-    write_durably(path, data)
-    return False
+    return path.exists() or not write_durably(path, data)
 
 
 def _first_line(error: BaseException) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,16 +115,23 @@ def append_durably(path: Path, data: bytes) -> int:
     return end
 
 
-def write_durably(path: Path, data: bytes) -> None:
-    """A whole new file, atomically, on disk when this returns."""
+def write_durably(path: Path, data: bytes) -> bool:
+    """A whole new file, atomically, on disk when this returns; whether it is this one, and not
+    another's that was there first and stays."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{id(data)}")
-    with open(temporary, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    temporary = path.with_name(f".{uuid.uuid4().hex}")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    finally:
+        temporary.unlink(missing_ok=True)
     sync_folder(path.parent)
+    return True
 
 
 def sync_folder(folder: Path) -> None:

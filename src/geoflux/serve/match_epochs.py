@@ -27,7 +27,7 @@ from geoflux.serve.served_run import ServedRun
 from geoflux.state.store import Store
 
 KINDS = ("matches", "counts", "aggregates")
-_RENAMED = {"query_id": "subscription", "event_id": "event"}
+_RENAMED = {"event_id": "event"}
 _MOST_IN_MESSAGE = 500
 _ATTEMPTS = 5
 
@@ -81,9 +81,8 @@ def read_epoch(store: Store, manifest: Manifest) -> SplitEpoch:
                     tables.append(pq.read_table(file, read_dictionary=["query_id"]))
         if not tables:
             continue
-        table = (
-            pa.concat_tables(tables).drop_columns(["epoch"]).unify_dictionaries().combine_chunks()
-        )
+        names = ["query_id", *(n for n in tables[0].schema.names if n not in ("query_id", "epoch"))]
+        table = pa.concat_tables(tables).select(names).unify_dictionaries().combine_chunks()
         for user, part in _split(kind, table, count):
             users.setdefault(user, []).append(part)
             nbytes += int(part.table.nbytes) + part.rows.nbytes
@@ -94,33 +93,33 @@ def read_epoch(store: Store, manifest: Manifest) -> SplitEpoch:
 
 
 def _split(kind: str, table: pa.Table, before: int) -> Iterator[tuple[str, Part]]:
-    ids: Any = table.column("query_id").combine_chunks()
-    if isinstance(ids, pa.ChunkedArray):
-        ids = (
-            ids.chunk(0) if ids.num_chunks else pa.array([], pa.dictionary(pa.int32(), pa.string()))
-        )
-    whose = [owner(query) for query in ids.dictionary.to_pylist()]
-    names = sorted({found[0] for found in whose if found is not None})
-    if not names:
+    """The rows of every user. Texts are looked at once per query and not per row; and those of
+    queries that are no subscriptions not at all."""
+    if len(table) == 0:
         return
-    number = {name: place for place, name in enumerate(names)}
-    codes = np.array([-1 if found is None else number[found[0]] for found in whose], np.int64)
-    code = codes[ids.indices.to_numpy(zero_copy_only=False)]
-    order = np.argsort(code, kind="stable")
-    order = order[np.searchsorted(code[order], 0) :]  # queries that are no subscriptions go first
-    ends = np.searchsorted(code[order], np.arange(len(names) + 1))
-    plain = pa.array(["" if found is None else found[1] for found in whose], pa.string())
-    named = pa.DictionaryArray.from_arrays(ids.indices, plain)
-    columns = {_RENAMED.get(n, n): table.column(n) for n in table.schema.names}
-    columns["subscription"] = named
-    ours = pa.table(columns).take(pa.array(order)).combine_chunks()
-    ours = ours.set_column(
-        ours.schema.get_field_index("subscription"), "subscription",
-        ours.column("subscription").cast(pa.string()),
-    )  # fmt: skip
-    for place, name in enumerate(names):
-        low, high = int(ends[place]), int(ends[place + 1])
-        yield name, Part(kind, order[low:high] + before + 1, ours.slice(low, high - low))
+    ids = table.column("query_id").chunk(0)
+    places = np.flatnonzero(pc.starts_with(ids.dictionary, "@").to_numpy(zero_copy_only=False))
+    texts = ids.dictionary.take(pa.array(places)).to_pylist()
+    ours = [(place, found) for place, text in zip(places, texts, strict=True)
+            if (found := owner(text)) is not None]  # fmt: skip
+    users = sorted({user for _, (user, _) in ours})
+    number = {user: code for code, user in enumerate(users)}
+    codes = np.full(len(ids.dictionary), -1, np.int64)
+    names = np.full(len(ids.dictionary), "", object)
+    for place, (user, name) in ours:
+        codes[place], names[place] = number[user], name
+    query = ids.indices.to_numpy(zero_copy_only=False)
+    mine = np.flatnonzero(codes[query] >= 0)
+    order = mine[np.argsort(codes[query[mine]], kind="stable")]
+    ends = np.searchsorted(codes[query[order]], np.arange(len(users) + 1))
+    columns: dict[str, Any] = {"subscription": pa.array(names[query[order]], pa.string())}
+    for column in table.schema.names[1:]:
+        values = table.column(column).take(pa.array(order))
+        columns[_RENAMED.get(column, column)] = values.combine_chunks()
+    split = pa.table(columns)
+    for user, code in number.items():
+        low, high = int(ends[code]), int(ends[code + 1])
+        yield user, Part(kind, order[low:high] + before + 1, split.slice(low, high - low))
 
 
 @dataclass

@@ -25,6 +25,8 @@ from geoflux.serve.problems import Problem
 
 Cursor = tuple[int, int]
 _ID = re.compile(r"(\d{1,12})-(\d{1,15})")
+_AT_ONCE = 64
+"""Epochs that are told without a pause."""
 _HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
@@ -110,6 +112,8 @@ class MatchStream(Response):
                     split = await self.history.epoch(number)
                     await self._epoch(split, row if number == epoch else 0, put)
                     epoch, row = number, max(split.rows, row if number == epoch else 0)
+                    if number % _AT_ONCE == 0:
+                        await asyncio.sleep(0)  # whoever comes from far does not hold others up
                 if not await self.follower.beyond(epoch, self.tempo.heartbeat_seconds):
                     at = f"id: {epoch}-{row}\n" if epoch >= 0 else ""
                     await put(f": heartbeat\n{at}\n")

@@ -84,6 +84,11 @@ def install(app: FastAPI) -> None:
         problem = as_problem(error)
         return told(problem.status, problem.detail, problem.code)
 
+    @app.exception_handler(OSError)
+    async def system(request: Request, error: OSError) -> Json:
+        _log.error("%s %s failed: %s", request.method, request.url.path, error)
+        return told(503, "the run's files cannot be used at the moment; the server's log says why")
+
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Json:
         return told(422, _sentence(error), "invalid_request")

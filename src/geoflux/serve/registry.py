@@ -85,6 +85,11 @@ class Registry:
         """The subscriptions of a user, in the order in which they were placed."""
         return self.users.get(user, {})
 
+    def past(self, user: str, name: str) -> Ended | None:
+        """What became of one that counts no more, while it is remembered."""
+        known = self.ended.get(user)
+        return None if known is None else known.get(name)
+
     def reserve(self, user: str, name: str, written: bytes) -> None:
         """Note a subscription whose line is being written."""
         self.users.setdefault(user, {})[name] = Subscription(digest(written), "writing")

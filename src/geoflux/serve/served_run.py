@@ -90,7 +90,8 @@ class ServedRun:
     @property
     def operator(self) -> str:
         """The operator that the run is of; empty: standing queries."""
-        return str(self.noted.get("operator", ""))
+        named = str(self.noted.get("operator", ""))
+        return named or ("Sketch" if self._config.sketch.features else "")
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -139,7 +140,6 @@ class ServedRun:
             "it takes in what is there and then stops": config.run.mode == "drain",
             "it reads its files by Spark, each once": config.engine.lane == "general",
             "it replays its files": config.source.speed > 0,
-            "it reads no NDJSON": config.source.format == "parquet",
         }  # fmt: skip
         for reason, holds in reasons.items():
             if holds:

@@ -26,7 +26,9 @@ from typing import Any
 from geoflux.config import Config
 from geoflux.errors import ConfigError, EnvironmentProblem
 from geoflux.sections_serve import ServeConfig
-from geoflux.serve.served_run import NAME
+from geoflux.serve.served_run import NAME, ServedRun
+from geoflux.state.keys import TOPOLOGY
+from geoflux.state.store import Store
 
 _BACKLOG = 2048
 _PARENT_SECONDS = 1.0
@@ -92,10 +94,14 @@ def serve(
     from geoflux.serve.app import create_app
 
     _allow_many_streams()
+    run = ServedRun(directory)
+    if run.is_there or Store(str(directory)).exists(TOPOLOGY):
+        assert run.store  # says so where it cannot be served
     with alone(directory):
         options: dict[str, Any] = {
             "log_level": "warning", "access_log": False, "server_header": False, "lifespan": "on",
-            "timeout_graceful_shutdown": 3, "timeout_keep_alive": 30, "ws": "none",
+            "timeout_graceful_shutdown": 1, "timeout_keep_alive": 30, "ws": "none",
+            "http": "h11",  # the faster one takes headers without end
         }  # fmt: skip
         app = create_app(directory, settings, config)
         server = uvicorn.Server(uvicorn.Config(app, **options))

@@ -8,7 +8,6 @@ from fastapi.responses import Response
 
 from geoflux.chronicle.decision_words import (
     changes_of,
-    is_decision,
     reason_of,
     told_change,
     told_round,
@@ -22,7 +21,7 @@ from geoflux.serve.parts import Parts
 from geoflux.serve.problems import Json, Problem
 from geoflux.serve.tokens import Token
 
-_MOST_READ = 2000
+_MOST_READ = 600
 """Epochs that one request looks back at."""
 Limit = Annotated[int, Query(ge=1, le=500)]
 Before = Annotated[int | None, Query(ge=0, le=1 << 53, description="Only epochs before this one.")]
@@ -65,7 +64,7 @@ def state_router(parts: Parts) -> APIRouter:
     @router.get("/decisions")
     async def decisions(_: Operating, limit: Limit = 50, before: Before = None) -> Any:
         """What was decided and why, the newest first."""
-        found = await _looked_back(parts, before, is_decision, limit)
+        found = await _looked_back(parts, before, _decides, limit)
         return {"decisions": [_decision(m) for m in found]}
 
     @router.get("/blocks")
@@ -157,6 +156,10 @@ async def _looked_back(parts: Parts, before: int | None, wanted: Any, limit: int
             if len(found) == limit:
                 break
     return found
+
+
+def _decides(m: Manifest) -> bool:
+    return bool(changes_of(m) or m.get("round"))
 
 
 def _round(m: Manifest) -> dict[str, Any]:

@@ -87,7 +87,7 @@ class Subscriptions:
         known = self.follower.registry.of(user).get(name)
         if known is not None and known.state != "writing":
             return {"id": name, "state": known.state, **self._told(known)}
-        ended = (self.follower.registry.ended.get(user) or {}).get(name)
+        ended = self.follower.registry.past(user, name)
         if ended is None:
             raise unknown(name)
         return {"id": name, "state": ended.state, "reason": ended.reason}

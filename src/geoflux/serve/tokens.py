@@ -16,7 +16,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -81,11 +81,21 @@ class TokenFile:
 
     def create(self, user: str, role: Role) -> str:
         """A new token of a user; what is returned can never be had again."""
-        secret, public = secrets.token_urlsafe(32), secrets.token_hex(4)
-        token = Token(public, checked_user(user), role, _hashed(secret), time.time())
+        [made] = self.create_all([user], role)
+        return made
+
+    def create_all(self, users: Iterable[str], role: Role) -> list[str]:
+        """A new token for each of some users."""
+        made = []
         with self._changing() as tokens:
-            tokens[public] = token
-        return f"{_PREFIX}_{public}_{secret}"
+            for user in users:
+                secret, public = secrets.token_urlsafe(32), secrets.token_hex(4)
+                while public in tokens:
+                    public = secrets.token_hex(4)
+                token = Token(public, checked_user(user), role, _hashed(secret), time.time())
+                tokens[public] = token
+                made.append(f"{_PREFIX}_{public}_{secret}")
+        return made
 
     def revoke(self, public: str) -> Token:
         """Take a token back, by its id; who holds it is refused from now on."""
