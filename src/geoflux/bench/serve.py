@@ -13,7 +13,9 @@ from typing import Any
 
 from rich.console import Console
 
+from geoflux.bench.serve_browser import lacking
 from geoflux.bench.serve_clients import until_up
+from geoflux.bench.serve_dashboard import LEAST_FPS, dashboard_fluency
 from geoflux.bench.serve_kills import killed
 from geoflux.bench.serve_outsiders import tried
 from geoflux.bench.serve_schema import server_errors
@@ -22,7 +24,7 @@ from geoflux.bench.serve_world import world
 from geoflux.bench.table import Bars, check_parts
 from geoflux.serve.server import check_installed
 
-PARTS = ("streams", "kills", "spark", "schema", "outsiders")
+PARTS = ("streams", "kills", "spark", "schema", "outsiders", "dashboard")
 BARS: Bars = {
     "sse_clients": (">=", 1000),
     "sse_clients_wrong": ("<=", 0),
@@ -32,9 +34,10 @@ BARS: Bars = {
     "doubled": ("<=", 0),
     "schemathesis_server_errors": ("<=", 0),
     "outsider_succeeded": ("<=", 0),
+    "dashboard_fps": (">=", LEAST_FPS),
+    "dashboard_fps_ok": (">=", 1),
 }
 QUICK_BARS: Bars = {name: bar for name, bar in BARS.items() if name != "kills"}
-# The dashboard's own figure, ``dashboard_fps_ok``, is one more part of this table.
 _KILLS, _QUICK_KILLS, _SPARK_KILLS = 50, 6, 4
 
 
@@ -73,6 +76,13 @@ def run_benchmark(console: Console, quick: bool, parts: Sequence[str] = PARTS) -
                 if "schema" in parts:
                     console.print("schemathesis")
                     result |= server_errors(at, 20 if quick else 200)
+    if "dashboard" in parts:
+        console.print("the dashboard in a browser")
+        missing = lacking()
+        if missing:
+            console.print(f"not measured: {missing}")
+        else:
+            result |= dashboard_fluency(4.0 if quick else 10.0).as_dict()
     return result
 
 

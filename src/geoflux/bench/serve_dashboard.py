@@ -43,10 +43,11 @@ class Fluency:
     dashboard_fps: float
     dashboard_fps_p5: float
     dashboard_fps_ok: bool
-    frames: int
-    epochs_seen: int
-    slots: int
-    partitions: int
+    dashboard_frames: int
+    dashboard_epochs: int
+    """Committed while frames were counted, and seen by the page."""
+    dashboard_slots: int
+    dashboard_partitions: int
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values."""

@@ -28,7 +28,8 @@ def server_errors(at: World, examples: int) -> dict[str, int]:
     headers = {"Authorization": f"Bearer {at.tokens(['thesis'], 'operator')['thesis']}"}
     base = f"http://127.0.0.1:{at.port}"
     schema: Any = schemathesis.openapi.from_url(f"{base}/openapi.json")
-    schema = schema.exclude(path="/v1/matches", method="GET")  # it never ends
+    for endless in ("/v1/matches", "/v1/view/stream"):
+        schema = schema.exclude(path=endless, method="GET")
     found = {"schemathesis_requests": 0, "schemathesis_server_errors": 0}
     for result in schema.get_all_operations():
         operation = result.ok()

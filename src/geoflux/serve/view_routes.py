@@ -28,7 +28,11 @@ _QUIET_SECONDS = 15.0
 
 Require = Callable[..., Any]
 Operator = Annotated[str | None, Query(max_length=200, description="Of an application: which.")]
-Epoch = Annotated[int | None, Query(ge=0, description="Which epoch; without it the newest.")]
+_LARGEST = 1 << 53
+Epoch = Annotated[
+    int | None, Query(ge=0, le=_LARGEST, description="Which epoch; without it the newest.")
+]
+After = Annotated[int, Query(ge=-1, le=_LARGEST, description="Only epochs beyond this one.")]
 
 
 def view_router(directory: str | Path, require: Require) -> APIRouter:
@@ -50,7 +54,7 @@ def view_router(directory: str | Path, require: Require) -> APIRouter:
         return run_view(directory)
 
     @router.get("/epochs")
-    def epochs(after: int = -1, operator: Operator = None) -> dict[str, Any]:
+    def epochs(after: After = -1, operator: Operator = None) -> dict[str, Any]:
         """Rows of the epochs beyond one, in order."""
         return {"rows": epochs_of(operator).after(after)}
 
