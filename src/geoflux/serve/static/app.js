@@ -113,7 +113,7 @@ function layer(name) {
   const button = document.querySelector(`[data-layer="${name}"]`);
   map.layers[name] = !map.layers[name];
   button.setAttribute("aria-pressed", String(map.layers[name]));
-  map.draw();
+  map.refresh();
   note();
 }
 
@@ -159,6 +159,7 @@ async function boot() {
   map = new SpaceMap(byId("map"));
   map.see(run.space, outline);
   map.places = places;
+  map.refresh();
   input = controls(map, {
     told: (place) => { byId("map-tip").textContent = tip(story.plan, place); },
     drawn: (shape) => (tab.now === "sketch" ? explorer : subscriptions).drawn(shape),

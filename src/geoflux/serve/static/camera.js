@@ -70,6 +70,13 @@ export class Camera {
     this.keep();
   }
 
+  // The same look through a window that is larger by so many pixels on every side.
+  wider(margin) {
+    const least = this.least();
+    const size = { width: this.width + 2 * margin, height: this.height + 2 * margin };
+    return Object.assign(Object.create(Camera.prototype), this, size, { least: () => least });
+  }
+
   // One cannot lose sight of the space.
   keep() {
     const [west, south, east, north] = this.bounds;

@@ -1,4 +1,6 @@
-// The map: holds what is shown and draws it when something has changed, at most once a frame.
+// The map: holds what is shown and draws it when something has changed, at most once a frame. What
+// lies on the ground is painted on a sheet somewhat larger than the window, so that moving about only
+// moves the sheet; it is painted anew when something on it changed, or one has come to its edge.
 
 import { forgetTheme, theme } from "./colours.js";
 import { Camera } from "./camera.js";
@@ -7,7 +9,7 @@ import {
   partitionBoxes,
 } from "./map_layers.js";
 
-const GLOW_SECONDS = 2.5;
+const GLOW_SECONDS = 2.5, MARGIN = 160;
 
 export class SpaceMap {
   constructor(canvas) {
@@ -22,6 +24,8 @@ export class SpaceMap {
     this.draft = null; // what is being drawn
     this.calm = matchMedia("(prefers-reduced-motion: reduce)");
     this.dirty = false;
+    this.sheet = document.createElement("canvas");
+    this.painted = null; // where the camera was when the sheet was painted; null: paint it anew
     new ResizeObserver(() => this.resize()).observe(canvas);
     this.resize();
   }
@@ -31,7 +35,15 @@ export class SpaceMap {
     const width = this.canvas.clientWidth, height = this.canvas.clientHeight;
     this.canvas.width = Math.round(width * this.ratio);
     this.canvas.height = Math.round(height * this.ratio);
+    this.sheet.width = Math.round((width + 2 * MARGIN) * this.ratio);
+    this.sheet.height = Math.round((height + 2 * MARGIN) * this.ratio);
     this.camera.resize(width, height);
+    this.refresh();
+  }
+
+  // Something on the ground has changed.
+  refresh() {
+    this.painted = null;
     this.draw();
   }
 
@@ -39,7 +51,7 @@ export class SpaceMap {
     this.space = space;
     this.camera.see(space.bounds, space.lonlat);
     this.paths = space.lonlat ? landPaths(outline, this.camera.narrow) : null;
-    this.draw();
+    this.refresh();
   }
 
   // A plan has `cost` of each partition, and the `top` that costs are compared with.
@@ -53,13 +65,13 @@ export class SpaceMap {
       this.glowing = new Set(plan.changed);
       this.glowUntil = performance.now() + GLOW_SECONDS * 1000;
     }
-    this.draw();
+    this.refresh();
   }
 
   showHeat(heat) {
     this.heat = heat;
     this.image = heat && heat.cell.length ? heatImage(heat) : null;
-    this.draw();
+    this.refresh();
   }
 
   retheme() {
@@ -77,21 +89,15 @@ export class SpaceMap {
   }
 
   paint(now) {
-    const c = this.context, { camera, plan, layers } = this;
+    const c = this.context, { camera } = this;
+    if (!this.isPainted()) this.paintSheet();
+    const { x, y } = this.painted;
+    const left = (x - camera.x) * camera.scale - MARGIN, top = (y - camera.y) * camera.scale - MARGIN;
+    c.setTransform(1, 0, 0, 1, 0, 0);
+    c.drawImage(this.sheet, Math.round(left * this.ratio), Math.round(top * this.ratio));
     c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-    c.fillStyle = theme().sea;
-    c.fillRect(0, 0, camera.width, camera.height);
-    if (this.paths) drawLand(c, camera, this.paths, "fill", this.ratio);
-    const boxes = partitionBoxes(camera, plan);
-    if (plan) drawPartitions(c, plan, boxes, layers.cost);
-    if (this.paths) drawLand(c, camera, this.paths, "line", this.ratio);
-    if (layers.heat && this.image) drawHeat(c, camera, this.image);
-    if (plan) {
-      drawEdges(c, plan, boxes);
-      drawLabels(c, plan, boxes);
-      if (layers.places && this.places) drawPlaces(c, camera, this.places);
-      this.glow(c, boxes, now);
-    }
+    const boxes = partitionBoxes(camera, this.plan);
+    this.glow(c, boxes, now);
     for (const mark of this.marks) drawShape(c, camera, mark, theme().bad, "", 2);
     for (const one of this.shapes) {
       const left = (one.glow ?? 0) - now;
@@ -105,6 +111,32 @@ export class SpaceMap {
       c.lineWidth = 2.5;
       c.strokeRect(own[1], own[2], own[3], own[4]);
     }
+  }
+
+  isPainted() {
+    const { painted, camera } = this;
+    return painted !== null && painted.scale === camera.scale
+      && Math.abs(painted.x - camera.x) * camera.scale <= MARGIN
+      && Math.abs(painted.y - camera.y) * camera.scale <= MARGIN;
+  }
+
+  paintSheet() {
+    const c = this.sheet.getContext("2d", { alpha: false }), { plan, layers } = this;
+    const camera = this.camera.wider(MARGIN);
+    this.painted = { x: camera.x, y: camera.y, scale: camera.scale };
+    c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    c.fillStyle = theme().sea;
+    c.fillRect(0, 0, camera.width, camera.height);
+    if (this.paths) drawLand(c, camera, this.paths, "fill", this.ratio);
+    const boxes = partitionBoxes(camera, plan);
+    if (plan) drawPartitions(c, plan, boxes, layers.cost);
+    if (this.paths) drawLand(c, camera, this.paths, "line", this.ratio);
+    if (layers.heat && this.image) drawHeat(c, camera, this.image);
+    if (plan) {
+      drawEdges(c, plan, boxes);
+      drawLabels(c, plan, boxes);
+    }
+    if (layers.places && this.places) drawPlaces(c, camera, this.places);
   }
 
   // Partitions that have just been cut or moved are outlined for a moment.
