@@ -17,7 +17,7 @@ from geoflux.bench.serve_story import BOUNDS, MadeUpRun
 from geoflux.chronicle.decision_words import told_in_turn
 from geoflux.errors import StateError
 from geoflux.guard import GuardTuning
-from geoflux.plan import GridPlan, Move, PrefixPlan, Split, change_to_dict
+from geoflux.plan import GridPlan, HashPlan, Move, PrefixPlan, Split, change_to_dict
 from geoflux.scale.scaler import ScaleRecord
 from geoflux.serve.page import page_router
 from geoflux.serve.view_epochs import EpochRows
@@ -260,3 +260,46 @@ def test_coastlines_are_on_the_globe() -> None:
     for part in (*outline["land"], *outline["borders"]):
         points = np.cumsum(np.array(part).reshape(-1, 2), axis=0) * outline["unit"]
         assert (np.abs(points) <= (180.01, 90.01)).all()
+
+
+def test_partitions_of_keys_are_counted_and_have_no_place(tmp_path: Path) -> None:
+    store, plan = Store(str(tmp_path)), HashPlan.initial(2, 4)
+    run = MadeUpRun(tmp_path, slots=2, partitions=2)
+    run.epoch()
+    move = change_to_dict(Move(plan.partitions[0].id, 1 - plan.partitions[0].slot))
+    manifest = run.log.manifest(0) | {"plan": 8, "next_plan": 9}
+    manifest["decision"] = {"reason": "memory", "changes": [move]}
+    store.write_json("epochs/manifests/000000000000.json", manifest)
+    for version in (8, 9):
+        store.write_json(f"plans/{version:08d}.json", plan.to_dict())
+    view = plan_view(chosen(tmp_path))
+    assert "west" not in view
+    assert view["kind"] == "hash"
+    assert view["changed"] == [plan.partitions[0].id]
+    assert view["decision"]["changes"][0].startswith("moved partition")
+    assert sum(s["partitions"] for s in view["slot_table"]) == len(plan.partitions)
+
+
+def test_an_application_is_served_by_its_standing_queries(tmp_path: Path) -> None:
+    from geoflux.sections_serve import ServeConfig
+    from geoflux.serve.app import create_app
+    from geoflux.serve.tokens import TokenFile
+    from served import LiveRun
+
+    run = LiveRun(tmp_path / "made")
+    run.epoch()
+    app_folder = tmp_path / "app"
+    app_folder.mkdir()
+    run.out.rename(app_folder / "places")
+    Store(str(app_folder)).write_json(
+        "topology.json",
+        {"operators": [{"name": "ingest", "kind": "ingest", "reads": ["source"]},
+                       {"name": "places", "kind": "queries", "reads": ["ingest"]}]},
+    )  # fmt: skip
+    app = create_app(app_folder, ServeConfig())
+    token = TokenFile(app_folder / "serve/tokens.json").create("ops", "operator")
+    headers = {"Authorization": f"Bearer {token}"}
+    with TestClient(app, base_url="http://localhost") as browser:
+        assert browser.get("/v1/view/run", headers=headers).json()["shown"] == "places"
+        assert browser.get("/v1/subscriptions", headers=headers).json()["subscriptions"] == []
+        assert browser.get("/v1/view/run").status_code == 401

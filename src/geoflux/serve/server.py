@@ -27,8 +27,7 @@ from geoflux.config import Config
 from geoflux.errors import ConfigError, EnvironmentProblem
 from geoflux.sections_serve import ServeConfig
 from geoflux.serve.served_run import NAME, ServedRun
-from geoflux.state.keys import TOPOLOGY
-from geoflux.state.store import Store
+from geoflux.serve.view_run import queries_directory
 
 _BACKLOG = 2048
 _PARENT_SECONDS = 1.0
@@ -94,8 +93,8 @@ def serve(
     from geoflux.serve.app import create_app
 
     _allow_many_streams()
-    run = ServedRun(directory)
-    if run.is_there or Store(str(directory)).exists(TOPOLOGY):
+    run = ServedRun(queries_directory(directory))
+    if run.is_there:
         assert run.store  # says so where it cannot be served
     with alone(directory):
         options: dict[str, Any] = {

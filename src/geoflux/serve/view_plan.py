@@ -89,7 +89,11 @@ def _changed(plan: Any, before: Manifest | None) -> list[int]:
         return []
     moved = {c["partition"] for c in changes_of(before) if c["kind"] == "move"}
     retired = {c.get(k) for c in changes_of(before) for k in ("partition", "first", "second")}
-    return [p.id for p in plan.partitions if p.id in moved or retired & set(p.parents)]
+    return [
+        p.id
+        for p in plan.partitions
+        if p.id in moved or retired & set(getattr(p, "parents", ()))  # keys have no parents
+    ]
 
 
 def _decision(store: Store, before: Manifest | None) -> dict[str, Any] | None:

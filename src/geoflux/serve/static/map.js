@@ -134,7 +134,7 @@ export class SpaceMap {
     if (layers.heat && this.image) drawHeat(c, camera, this.image);
     if (plan) {
       drawEdges(c, plan, boxes);
-      drawLabels(c, plan, boxes);
+      drawLabels(c, plan, boxes, MARGIN);
     }
     if (layers.places && this.places) drawPlaces(c, camera, this.places);
   }

@@ -79,20 +79,22 @@ export function drawEdges(c, plan, boxes) {
   c.stroke();
 }
 
-// The number of the slot, in the corner, where there is room for it.
-export function drawLabels(c, plan, boxes) {
+// The number of the slot where there is room for it: in the corner, or where that is outside the
+// window (which begins at `inset`) at its edge.
+export function drawLabels(c, plan, boxes, inset) {
   c.font = "600 11px system-ui, sans-serif";
   c.textAlign = "left";
   c.textBaseline = "top";
   c.lineWidth = 3;
   c.lineJoin = "round";
   for (const [i, x, y, w, h] of boxes) {
-    if (w < LABEL_WIDE || h < LABEL_HIGH) continue;
+    const left = Math.max(x, inset), top = Math.max(y, inset);
+    if (x + w - left < LABEL_WIDE || y + h - top < LABEL_HIGH) continue;
     const text = String(plan.slot[i]);
     c.strokeStyle = theme().halo;
-    c.strokeText(text, x + 4, y + 4);
+    c.strokeText(text, left + 4, top + 4);
     c.fillStyle = theme().label;
-    c.fillText(text, x + 4, y + 4);
+    c.fillText(text, left + 4, top + 4);
   }
 }
 
