@@ -86,6 +86,7 @@ def test_it_follows_a_run_and_asks_nobody_else(page: Any, run: MadeUpRun, addres
     assert "Events" in page.locator("#tiles").inner_text()
     assert page.locator("#decisions li").count() > 0
     assert "from slot" in page.locator("#decisions").inner_text()
+    assert "slot 21 " in page.locator("#load").get_attribute("aria-label")
     assert all(url.startswith(address) for url in asked)
     assert page.problems == []
 
@@ -212,6 +213,14 @@ def test_a_stranger_sees_nothing(chromium: Any, live: LiveRun) -> None:
         assert page.locator("#sign-in").is_visible()
         assert page.locator("#name").inner_text() == ""
         context.close()
+
+
+def test_a_session_that_is_over_asks_for_the_token_again(chromium: Any, live: LiveRun) -> None:
+    with signed_in(chromium, live.out) as page:
+        page.context.clear_cookies()
+        page.click("#tab-guard")
+        page.wait_for_selector("#sign-in[open]")
+        assert "over" in page.locator("#sign-in-problem").inner_text()
 
 
 def test_a_subscription_is_drawn_with_the_mouse_and_its_matches_appear(

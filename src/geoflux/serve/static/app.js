@@ -192,6 +192,8 @@ async function boot() {
   }, (state) => {
     connected = state === "open";
     soon("status");
+    // The server does not let us in any more: asking tells why, and whoever is unknown signs in.
+    if (state === "closed") setTimeout(() => view("run").then(() => location.reload()).catch(trouble), 3000);
     if (connected && story.last) view("epochs", { operator: story.operator, after: story.last.epoch })
       .then(({ rows }) => rows.forEach((row) => story.hear(row))).catch(trouble);
   });
@@ -207,4 +209,6 @@ function trouble(problem) {
   byId("status-words").textContent = problem.message;
 }
 
+// What goes wrong on the way to an answer is told in the head, whoever asked.
+addEventListener("unhandledrejection", (event) => trouble(event.reason));
 boot().catch(trouble);

@@ -39,6 +39,16 @@ export function drawCharts(story, rates) {
   const row = story.row;
   slotBars(byId("load"), row.busy, time);
   byId("load-words").textContent = "busy seconds, mean dashed";
+  const at = `in epoch ${count(row.epoch)}`, rate = rates[row.epoch - rows[0].epoch];
+  say("throughput", `Throughput: ${short(rate)} events a second ${at}, ${short(Math.max(...rates))} at most`);
+  say("latency", `Latency: ${duration(row.p50)} in the median, ${duration(row.p99)} for the slowest hundredth ${at}`);
+  say("load", `Load ${at}: ${row.busy.map((busy, slot) => `slot ${slot} ${duration(busy)}`).join(", ")}`);
+}
+
+// What a picture shows, for whoever does not see it.
+function say(id, words) {
+  byId(id).setAttribute("role", "img");
+  byId(id).setAttribute("aria-label", words);
 }
 
 // A first epoch that compiles everything would press all others flat.

@@ -4,7 +4,7 @@
 
 import { view } from "./net.js";
 
-const KEPT = 60, HEAT_MILLISECONDS = 1500;
+const KEPT = 60, HEAT_MILLISECONDS = 1500, MOST_ROWS = 5000;
 
 export class Story {
   // `changed(what)` hears "epochs", "plan", "heat" or "moment".
@@ -39,6 +39,7 @@ export class Story {
       const { rows } = await view("epochs", { operator: this.operator, after: this.last.epoch });
       this.rows.push(...rows.filter((one) => one.epoch > this.last.epoch));
     } else this.rows.push(row);
+    if (this.rows.length > MOST_ROWS) this.rows.splice(0, this.rows.length - MOST_ROWS);
     this.changed("epochs");
     if (this.live) await this.look();
   }
