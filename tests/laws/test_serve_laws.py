@@ -140,15 +140,15 @@ async def _all_streams(run: LiveRun, cuts: list[int], kept: int) -> dict[str, Co
 
 STEPS = st.lists(
     st.one_of(
-        st.tuples(st.just("register"), st.sampled_from(USERS), st.sampled_from("xyz")),
-        st.tuples(st.just("terminate"), st.sampled_from(USERS), st.sampled_from("xyz")),
+        st.tuples(st.just("register"), st.sampled_from(USERS[:2]), st.just("x")),
+        st.tuples(st.just("terminate"), st.sampled_from(USERS[:2]), st.just("x")),
         st.just(("epoch",)),
     ),
     max_size=25,
 )
 
 
-@settings(max_examples=15)
+@settings(max_examples=25)
 @given(STEPS, st.integers(0, 25))
 def test_what_is_known_of_subscriptions_is_what_the_run_made_of_them(
     steps: list[Any], restart: int

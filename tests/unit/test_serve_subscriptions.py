@@ -228,3 +228,22 @@ def test_a_run_that_reads_no_more_control_records_says_so(tmp_path: Path) -> Non
         refused = s.client.post("/v1/subscriptions", json={"shape": PARIS}, headers=s.ann)
         assert refused.status_code == 409
         assert "follow" in refused.json()["detail"]
+
+
+def test_a_simulated_run_takes_subscriptions_beside_its_own_queries(tmp_path: Path) -> None:
+    from geoflux import api
+
+    simulated = {
+        "source": {"kind": "simulate"},
+        "control": {},
+        "run": {"mode": "drain", "duration": "2s"},
+    }
+    run = LiveRun(tmp_path, **simulated, simulate={"rate": 200, "queries": 20, "paced": False})
+    with served(run) as s:
+        s.client.post("/v1/subscriptions", json={"id": "all", "shape": WORLD}, headers=s.ann)
+        first = s.epoch()
+        assert (first["registered"], first["received"]) == (21, 400)
+        assert s.client.get("/v1/subscriptions/all", headers=s.ann).json()["state"] == "live"
+        s.client.delete("/v1/subscriptions/all", headers=s.ann)
+        assert s.epoch()["ended"] == 1
+    assert api.verify(run.out).is_clean
