@@ -92,6 +92,13 @@ class Subscriptions:
             raise unknown(name)
         return {"id": name, "state": ended.state, "reason": ended.reason}
 
+    def just_placed(self, user: str, name: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """The same of one whose content is at hand."""
+        known = self.follower.registry.of(user).get(name)
+        if known is None:
+            return self.one(user, name)
+        return {**asked, "id": name, "state": known.state}
+
     def _told(self, known: Subscription) -> dict[str, Any]:
         journal = self.follower.journal
         assert journal is not None, "what is known was read from it"

@@ -15,7 +15,7 @@ from geoflux.serve.models import (
     SubscriptionList,
 )
 from geoflux.serve.parts import Parts
-from geoflux.serve.problems import Problem
+from geoflux.serve.problems import Json, Problem
 from geoflux.serve.tokens import Token
 
 Name = Annotated[str, Path(description="The id that you gave, or were given.", pattern=ID)]
@@ -32,13 +32,14 @@ def subscription_router(parts: Parts) -> APIRouter:
         response_model_exclude_none=True,
         responses={200: {"model": Subscription, "description": "It was there already."}},
     )  # fmt: skip
-    async def subscribe(asking: Asking, asked: NewSubscription, response: Response) -> Any:
+    async def subscribe(asking: Asking, asked: NewSubscription) -> Any:
         """Place a subscription. It is on disk when this is answered; the run's next epoch takes it
         in. Placed again with the same id and content it is found, with another content refused."""
-        [placed] = await subscriptions.place(asking.user, [asked.model_dump()])
-        response.status_code = 201 if placed.created else 200
-        response.headers["Location"] = f"/v1/subscriptions/{placed.id}"
-        return subscriptions.one(asking.user, placed.id)
+        wanted = asked.model_dump(exclude_none=True)
+        [placed] = await subscriptions.place(asking.user, [wanted])
+        told = subscriptions.just_placed(asking.user, placed.id, wanted)
+        where = {"Location": f"/v1/subscriptions/{placed.id}"}
+        return Json(told, 201 if placed.created else 200, where)
 
     @router.post("/subscriptions/batch", status_code=201, response_model=PlacedSubscriptions)
     async def subscribe_many(asking: Asking, asked: NewSubscriptions) -> Any:
