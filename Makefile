@@ -7,13 +7,13 @@ READY := $(VENV)/.ready
 OUT ?= out
 WORKERS ?= 2
 
-.PHONY: run test test-slow check lint types layers bench clean setup java
+.PHONY: run test test-slow check lint types layers bench clean setup java browser
 
 run: setup
 	rm -rf $(OUT)
 	$(BIN)/geoflux run examples/demo.toml --out $(OUT)
 
-test: setup
+test: setup browser
 	$(BIN)/python -m pytest -m "not slow" -n $(WORKERS) --dist worksteal
 
 test-slow: setup
@@ -46,6 +46,9 @@ $(READY): pyproject.toml constraints.txt
 
 java:
 	@sh scripts/java.sh
+
+browser:
+	@sh scripts/chromium.sh
 
 clean:
 	rm -rf $(VENV) $(OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -33,6 +33,7 @@ from geoflux.engine.engine import AnyPlan, Engine
 from geoflux.engine.epochs import Manifest
 from geoflux.engine.files import FileEvents
 from geoflux.engine.intake import POSITION_ID, EventColumns, Intake
+from geoflux.engine.joined_control import JoinedControl
 from geoflux.engine.record_rules import RecordRules
 from geoflux.engine.setting import Setting
 from geoflux.engine.snapshot_reader import Snapshots
@@ -307,11 +308,12 @@ def _scenario(config: Config) -> Scenario:
 
 
 def _control(config: Config, store: Store, started: float) -> ControlSource:
-    """Who registers queries: whoever writes files, or those who are simulated with the events."""
+    """Who registers queries: whoever writes files, and those who are simulated with the events."""
+    files = _control_files(config, store)
     named = config.control.path or config.control.kind == "kafka"
     if config.source.kind == "simulate" and not named:
-        return SimulatedControl(_scenario(config), started)
-    return _control_files(config, store)
+        return JoinedControl(SimulatedControl(_scenario(config), started), files)
+    return files
 
 
 def with_topic(inputs: Inputs, config: Config, store: Store, session: SparkSession) -> Inputs:

@@ -34,6 +34,7 @@ from geoflux.sections import (
 )
 from geoflux.sections_kafka import KafkaConfig, unfit
 from geoflux.sections_scale import ScaleConfig
+from geoflux.sections_serve import ServeConfig
 from geoflux.sections_sketch import SketchConfig
 from geoflux.sections_synopsis import SynopsisConfig
 from geoflux.settings import build, seconds
@@ -64,6 +65,7 @@ class Config:
     run: RunConfig = field(default_factory=RunConfig)
     security: SecurityConfig = field(default_factory=SecurityConfig)
     simulate: SimulateConfig = field(default_factory=SimulateConfig)
+    serve: ServeConfig = field(default_factory=ServeConfig)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, to be written down with the run."""

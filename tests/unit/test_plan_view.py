@@ -12,9 +12,9 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from geoflux.chronicle.plan_view import PlanView
 from geoflux.cli.main import app
 from geoflux.cli.map import Costs, Frame
-from geoflux.cli.plan_view import PlanView
 from geoflux.cli.text_map import text_map
 from geoflux.config import Config
 from geoflux.errors import ConfigError, StateError

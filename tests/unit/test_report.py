@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from geoflux.chronicle.epoch_series import MOST_POINTS, EpochSeries
+from geoflux.chronicle.plan_history import layouts
 from geoflux.cli import plots, plots_balance
-from geoflux.cli.epoch_series import MOST_POINTS, EpochSeries
 from geoflux.cli.map import Costs
-from geoflux.cli.plan_history import layouts
 from geoflux.cli.report import verdict, write_report
 from geoflux.config import Config
 from geoflux.engine.engine import Engine

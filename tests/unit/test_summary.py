@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from geoflux.cli.epoch_series import EpochSeries
-from geoflux.cli.plan_history import busiest_over_mean
+from geoflux.chronicle.epoch_series import EpochSeries
+from geoflux.chronicle.plan_history import busiest_over_mean
 from geoflux.config import Config
 from geoflux.engine.summary import busy_seconds, evenness, latencies, summarised
 from geoflux.state.epoch_log import EpochLog

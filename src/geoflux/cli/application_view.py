@@ -14,11 +14,11 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from geoflux.chronicle.decision_words import changes_of
+from geoflux.chronicle.wording import count, duration, short
 from geoflux.cli import view_parts as parts
-from geoflux.cli.decision_words import changes_of
 from geoflux.cli.run_view import Beside
 from geoflux.cli.watched import Watched
-from geoflux.cli.wording import count, duration, short
 from geoflux.engine.epochs import Manifest
 
 _LAST_DECISIONS = 4

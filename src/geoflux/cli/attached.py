@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from geoflux import api
+from geoflux.chronicle.decision_words import changes_of, reason_of
+from geoflux.chronicle.plan_history import plan_of
+from geoflux.chronicle.scaling_words import told_scaling
+from geoflux.chronicle.wording import count, duration
 from geoflux.cli.application_view import (
     Line,
     application_view,
     reads_by_tables,
     waiting_by_manifests,
 )
-from geoflux.cli.decision_words import changes_of, reason_of
-from geoflux.cli.plan_history import plan_of
 from geoflux.cli.reach import Reach
 from geoflux.cli.run_view import Beside, run_view
-from geoflux.cli.topology_display import told_scaling
 from geoflux.cli.watched import Watched
-from geoflux.cli.wording import count, duration
 from geoflux.scale.scaler import ScaleRecord
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.keys import RUN, TOPOLOGY, store_of

@@ -9,13 +9,13 @@ from typing import Any
 
 from rich.console import Console, Group
 
-from geoflux.cli.guard_words import blocks_of
+from geoflux.chronicle.guard_words import blocks_of
+from geoflux.chronicle.plan_history import plan_of
+from geoflux.chronicle.wording import plural
 from geoflux.cli.live import LiveView
-from geoflux.cli.plan_history import plan_of
 from geoflux.cli.reach import Reach
 from geoflux.cli.run_view import Beside, run_line, run_view
 from geoflux.cli.watched import Watched
-from geoflux.cli.wording import plural
 from geoflux.engine.epochs import Manifest
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.keys import store_of

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from geoflux.cli.wording import plural
+from geoflux.chronicle.wording import plural
 from geoflux.engine.guard_orders import Order
 from geoflux.engine.guard_reader import GuardView
 from geoflux.guard import Block

@@ -6,9 +6,10 @@ for it. ``--json`` ends the output with one JSON object on a line of its own.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,8 +20,10 @@ from rich.console import Console
 from geoflux.cli.completion import balances, parts_of, runs
 from geoflux.cli.completion import settings as setting_names
 from geoflux.cli.continuous_commands import continuous
+from geoflux.cli.flags import flags_of
 from geoflux.cli.guard_commands import guard
 from geoflux.cli.mistakes import check_out, sentence_of
+from geoflux.cli.serve_commands import serve, token
 from geoflux.cli.sketch_commands import chart, query
 from geoflux.cli.weather_command import weather
 from geoflux.config import Config
@@ -38,6 +41,10 @@ app.add_typer(bench, name="bench")
 app.add_typer(guard, name="guard")
 app.add_typer(chart, name="chart")
 app.add_typer(continuous, name="continuous")
+app.add_typer(token, name="token")
+app.command(
+    epilog="Examples:  geoflux serve out   |   geoflux serve out --port 0 --set serve.rate=500"
+)(serve)
 app.command(
     epilog='Examples:  geoflux query out "SELECT mean(speed), count(*) GROUP BY geohash(3)"   |   '
     'geoflux query out "SELECT deciles(speed) WHERE hour BETWEEN 14 AND 16" --json   |   '
@@ -77,6 +84,10 @@ def run(
     balance: Annotated[
         str, typer.Option(help="uniform, history, replicated or swarm.", autocompletion=balances)
     ] = "",
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Serve the HTTP API beside it, while it runs.")
+    ] = False,
+    port: Annotated[int | None, typer.Option(help="Port of the HTTP API; 0: any.")] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -93,19 +104,37 @@ def run(
 
     check_out(out)
     console = Console(stderr=as_json, quiet=quiet)
-    flags = _flags(settings or [])
+    flags = flags_of(settings or [])
     if duration:
         flags["run.duration"] = duration
     if balance:
         flags["engine.balance"] = balance
+    if port is not None:
+        flags["serve.port"] = port
     if config is not None and describes_topology(config):
+        if serve:
+            raise ConfigError(
+                "--serve: an application has a directory per operator; serve one of them with "
+                "geoflux serve DIR"
+            )
         run_file(config, flags, out, console, as_json)
         return
     loaded = Config.load(config, flags)
-    if loaded.sketch.features:
-        _run_sketch(loaded, out, console, as_json)
-        return
-    _run(loaded, out, console, as_json)
+    with _served(loaded, out) if serve else contextlib.nullcontext():
+        if loaded.sketch.features:
+            _run_sketch(loaded, out, console, as_json)
+        else:
+            _run(loaded, out, console, as_json)
+
+
+@contextlib.contextmanager
+def _served(config: Config, out: Path) -> Iterator[None]:
+    from geoflux.cli.serve_commands import say_where
+    from geoflux.serve.server import beside
+
+    with beside(out, config) as where:
+        say_where(Console(stderr=True), where, out, config.serve)
+        yield
 
 
 def _run_sketch(config: Config, out: Path, console: Console, as_json: bool) -> None:
@@ -250,9 +279,9 @@ def plan(
 ) -> None:
     """Show who owns which part of the space, or of the keys, in an epoch, and what it cost."""
     from geoflux import api
+    from geoflux.chronicle.plan_view import PlanView
     from geoflux.cli.operator_plan import OperatorPlan, print_operator_plan
     from geoflux.cli.plan_print import print_plan, write_picture
-    from geoflux.cli.plan_view import PlanView
 
     console = Console(stderr=as_json)
     operator = api.operator_of(directory)
@@ -441,6 +470,22 @@ def bench_drs(
     _benchmark("geoflux bench drs", run, bars, quick, as_json)
 
 
+@bench.command("serve", epilog="Example:  geoflux bench serve --quick --json")
+def bench_serve(
+    quick: Annotated[bool, typer.Option(help="Smaller: within two minutes.")] = False,
+    only: Annotated[
+        str, typer.Option(help="Parts of it: streams, kills, spark, schema, outsiders.")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """The HTTP API: a thousand streams, kills at random moments, whatever outsiders try."""
+    from geoflux.bench import serve
+
+    run = partial(serve.run_benchmark, parts=_parts(only, serve.PARTS))
+    bars = serve.QUICK_BARS if quick else serve.BARS
+    _benchmark("geoflux bench serve", run, bars, quick, as_json)
+
+
 def _parts(only: str, default: Sequence[str]) -> Sequence[str]:
     """The parts of a benchmark that ``--only`` names, separated by commas."""
     return [part.strip() for part in only.split(",")] if only else default
@@ -455,16 +500,6 @@ def _benchmark(title: str, run: Any, bars: Any, quick: bool, as_json: bool) -> d
     if as_json:
         print(json.dumps(result))
     return dict(result)
-
-
-def _flags(settings: list[str]) -> dict[str, Any]:
-    flags: dict[str, Any] = {}
-    for item in settings:
-        name, equals, value = item.partition("=")
-        if not equals or "." not in name:
-            raise ConfigError(f"--set {item}: expected section.name=value, as in engine.slots=8")
-        flags[name.strip()] = value.strip()
-    return flags
 
 
 def main() -> None:

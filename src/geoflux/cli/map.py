@@ -17,9 +17,9 @@ from matplotlib.path import Path
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 from matplotlib.transforms import Affine2D
 
+from geoflux.chronicle.wording import plural, short
 from geoflux.cli.plots import slot_colour
 from geoflux.cli.svg import COLOUR, as_svg, new_figure
-from geoflux.cli.wording import plural, short
 from geoflux.errors import ConfigError
 from geoflux.plan import GridPlan, Partition
 from geoflux.spatial.grid import Grid

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from geoflux.cli.wording import count, plural, size
+from geoflux.chronicle.wording import count, plural, size
 from geoflux.engine.epochs import Manifest
 
 _BARS = " ▁▂▃▄▅▆▇█"

@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from geoflux.cli.decision_words import changes_of, reason_of, told_changes
+from geoflux.chronicle.decision_words import changes_of, reason_of, told_changes
+from geoflux.chronicle.plan_history import asked_epoch
+from geoflux.chronicle.wording import count, duration, plural, size
 from geoflux.cli.operator_memory import Memory
-from geoflux.cli.plan_history import asked_epoch
 from geoflux.cli.plots import slot_colour
-from geoflux.cli.wording import count, duration, plural, size
 from geoflux.engine.epochs import Manifest
 from geoflux.engine.keyed_engine import KeyedPlan
 from geoflux.errors import StateError

@@ -5,15 +5,15 @@ Everything in it comes from the run's directory, so it can be written again at a
 
 from __future__ import annotations
 
+from geoflux.chronicle.epoch_series import EpochSeries, Manifest
+from geoflux.chronicle.plan_history import layouts
+from geoflux.chronicle.wording import count, duration, plural, short, size
 from geoflux.cli import plots_memory, report_cards, report_tables
-from geoflux.cli.epoch_series import EpochSeries, Manifest
 from geoflux.cli.operator_memory import Memory
-from geoflux.cli.plan_history import layouts
 from geoflux.cli.report_cards import card, entry, key, lead
 from geoflux.cli.report_decisions import decisions_card
 from geoflux.cli.report_page import Headline, header, outcome_of, tile_row, write_page
 from geoflux.cli.report_tables import row, table
-from geoflux.cli.wording import count, duration, plural, short, size
 from geoflux.config import Config
 from geoflux.keyed_api import OperatorSummary
 from geoflux.state.epoch_log import EpochLog

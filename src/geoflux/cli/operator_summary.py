@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from geoflux.cli.wording import count, plural, size
+from geoflux.chronicle.wording import count, plural, size
 from geoflux.keyed_api import OperatorSummary
 
 

@@ -10,13 +10,13 @@ from rich.console import Console
 from rich.markup import escape as plain
 from rich.table import Table
 
-from geoflux.cli.decision_words import changes_of, reason_of, told_changes
+from geoflux.chronicle.decision_words import changes_of, reason_of, told_changes
+from geoflux.chronicle.plan_view import PlanView
+from geoflux.chronicle.wording import count, duration, plural
 from geoflux.cli.map import Costs, Frame, plan_map
-from geoflux.cli.plan_view import PlanView
 from geoflux.cli.plots import slot_colour
 from geoflux.cli.report_style import LIGHT
 from geoflux.cli.text_map import symbol, text_map
-from geoflux.cli.wording import count, duration, plural
 from geoflux.errors import ConfigError
 from geoflux.plan import GridPlan
 

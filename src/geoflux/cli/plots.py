@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap, to_hex, to_rgb
 from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator, NullFormatter
 
-from geoflux.cli.epoch_series import EpochSeries, Floats, Masked
+from geoflux.chronicle.epoch_series import EpochSeries, Floats, Masked
+from geoflux.chronicle.wording import duration, short
 from geoflux.cli.svg import COLOUR, as_svg, new_axes, new_figure
-from geoflux.cli.wording import duration, short
 
 WIDTH = 520
 STAGE_COLOUR = {

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from geoflux.cli.epoch_series import EpochSeries, Masked
+from geoflux.chronicle.epoch_series import EpochSeries, Masked
 from geoflux.cli.plots import (
     CUT_FROM,
     WIDTH,

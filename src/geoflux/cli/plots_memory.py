@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import FuncFormatter
 
-from geoflux.cli.epoch_series import EpochSeries, Floats
+from geoflux.chronicle.epoch_series import EpochSeries, Floats
+from geoflux.chronicle.wording import short, size
 from geoflux.cli.plots import WIDTH, epoch_axis
 from geoflux.cli.svg import COLOUR, as_svg, new_axes, new_figure
-from geoflux.cli.wording import short, size
 
 
 def states(series: EpochSeries) -> str:

@@ -6,15 +6,15 @@ same each time. Text from outside (paths, reasons, settings) is escaped where it
 
 from __future__ import annotations
 
+from geoflux.chronicle.epoch_series import EpochSeries, Manifest
+from geoflux.chronicle.plan_history import layouts
+from geoflux.chronicle.wording import count, duration, plural, short
 from geoflux.cli import report_cards, report_tables
-from geoflux.cli.epoch_series import EpochSeries, Manifest
-from geoflux.cli.plan_history import layouts
 from geoflux.cli.report_cards import card
 from geoflux.cli.report_decisions import decisions_card
 from geoflux.cli.report_guard import guard_card
 from geoflux.cli.report_page import Headline, header, outcome_of, tile_row, write_page
 from geoflux.cli.report_plan import plan_card
-from geoflux.cli.wording import count, duration, plural, short
 from geoflux.config import Config
 from geoflux.engine.summary import Summary
 from geoflux.state.epoch_log import EpochLog

@@ -5,9 +5,9 @@ from __future__ import annotations
 from html import escape
 from typing import Protocol
 
+from geoflux.chronicle.epoch_series import EpochSeries
+from geoflux.chronicle.wording import duration, plural, short
 from geoflux.cli import plots, plots_balance
-from geoflux.cli.epoch_series import EpochSeries
-from geoflux.cli.wording import duration, plural, short
 
 _CHANGED = '<li><i class="tick"></i>the plan was changed</li>'
 _STAGE_WORDS = {

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from html import escape
 from itertools import groupby
 
-from geoflux.cli.decision_words import (
+from geoflux.chronicle.decision_words import (
     changes_of,
     is_decision,
     reason_of,
     told_change,
     told_changes,
 )
-from geoflux.cli.epoch_series import Manifest
+from geoflux.chronicle.epoch_series import Manifest
+from geoflux.chronicle.wording import count, duration, plural
 from geoflux.cli.report_cards import card, lead
 from geoflux.cli.report_tables import row, table, tight
-from geoflux.cli.wording import count, duration, plural
 
 LAST_DECISIONS = 12
 MOST_DECISIONS = 3000

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from html import escape
 
-from geoflux.cli.epoch_series import Manifest
-from geoflux.cli.guard_words import blocks_of, evidence_in_short
+from geoflux.chronicle.epoch_series import Manifest
+from geoflux.chronicle.guard_words import blocks_of, evidence_in_short
+from geoflux.chronicle.wording import count, duration, plural
 from geoflux.cli.report_cards import card, lead
 from geoflux.cli.report_tables import row, table, tight
-from geoflux.cli.wording import count, duration, plural
 
 MOST_BLOCKS = 1000
 _OPEN = 20

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from html import escape
 from pathlib import PurePosixPath
 
-from geoflux.cli.epoch_series import Manifest
+from geoflux.chronicle.epoch_series import Manifest
+from geoflux.chronicle.wording import count, plural
 from geoflux.cli.report_style import STYLE
 from geoflux.cli.report_tables import Counts, unaccounted
-from geoflux.cli.wording import count, plural
 from geoflux.config import Config
 from geoflux.state.store import Store
 

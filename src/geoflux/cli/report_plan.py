@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from html import escape
 
-from geoflux.cli.decision_words import told_changes
-from geoflux.cli.epoch_series import Manifest, partition_checks
+from geoflux.chronicle.decision_words import told_changes
+from geoflux.chronicle.epoch_series import Manifest, partition_checks
+from geoflux.chronicle.plan_history import Layout, layouts, plan_of, spread
+from geoflux.chronicle.wording import count, duration, plural
 from geoflux.cli.map import Costs, Frame, plan_map
-from geoflux.cli.plan_history import Layout, layouts, plan_of, spread
 from geoflux.cli.report_cards import card, lead
-from geoflux.cli.wording import count, duration, plural
 from geoflux.config import Config
 from geoflux.plan import GridPlan, ReplicatedPlan
 from geoflux.spatial.grid import Grid

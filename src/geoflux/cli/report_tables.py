@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any, Protocol
 
-from geoflux.cli.epoch_series import Manifest
-from geoflux.cli.wording import count
+from geoflux.chronicle.epoch_series import Manifest
+from geoflux.chronicle.wording import count
 from geoflux.config import Config
 
 

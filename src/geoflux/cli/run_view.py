@@ -11,11 +11,11 @@ from typing import Any
 from rich.console import Group
 from rich.text import Text
 
+from geoflux.chronicle.guard_words import told_guard
+from geoflux.chronicle.wording import count, duration, plural, short
 from geoflux.cli import view_parts as parts
-from geoflux.cli.guard_words import told_guard
 from geoflux.cli.operator_memory import Memory
 from geoflux.cli.watched import Watched
-from geoflux.cli.wording import count, duration, plural, short
 from geoflux.engine.epochs import Manifest
 
 

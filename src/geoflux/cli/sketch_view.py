@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from geoflux.chronicle.wording import plural
 from geoflux.cli.snapshot_view import told
-from geoflux.cli.wording import plural
 from geoflux.engine.sketch_verify import SketchVerification
 from geoflux.sketch.answers import Answer, KeyColumn, Values
 from geoflux.sketch.measures import EXACT, FALSE_POSITIVE, KINDS, Measure

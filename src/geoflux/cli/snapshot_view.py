@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from geoflux.cli.wording import plural
+from geoflux.chronicle.wording import plural
 from geoflux.engine.answers import Answer
 
 

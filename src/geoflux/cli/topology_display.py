@@ -11,14 +11,15 @@ from typing import Any
 from rich.console import Console, Group
 from rich.table import Table
 
+from geoflux.chronicle.scaling_words import told_scaling
+from geoflux.chronicle.wording import short
 from geoflux.cli.application_view import Line, application_line, application_view
 from geoflux.cli.live import LiveView
 from geoflux.cli.reach import Reach
 from geoflux.cli.run_view import Beside
 from geoflux.cli.watched import Watched
-from geoflux.cli.wording import duration, short
 from geoflux.engine.epochs import Manifest
-from geoflux.scale.decisions import ScaleDecision, shown
+from geoflux.scale.decisions import ScaleDecision
 from geoflux.scale.executors import Answer
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.keys import store_of
@@ -108,24 +109,6 @@ class TopologyDisplay:
     def _view(self, width: int) -> Group:
         with self._lock:
             return application_view(self._lines(), self._beside(), self._scaling, width)
-
-
-def told_scaling(decision: Mapping[str, Any], answer: Answer | None = None) -> str:
-    """A decision about slots in a line: what was measured and predicted, what is done and why.
-
-    >>> told_scaling({"before": {"a": 1}, "after": {"a": 2}, "action": "scale_out",
-    ...     "carried_out": True, "measured": 3.0, "predicted_before": 2.5, "reason": "too slow"})
-    'slots 1 to 2; an input takes 3 s (2.5 s predicted); too slow'
-    """
-    before, after = shown(decision["before"]), shown(decision["after"])
-    slots = f"slots {before}"
-    if decision["action"] != "none":
-        slots += f" to {after}" if decision["carried_out"] else f", {after} recommended"
-    times = [decision["measured"], decision["predicted_before"]]
-    measured, predicted = ("unknown" if t is None else duration(t) for t in times)
-    line = f"{slots}; an input takes {measured} ({predicted} predicted); {decision['reason']}"
-    short_of = answer is not None and answer.state == "short"
-    return f"{line}; {answer.reason}" if answer is not None and short_of else line
 
 
 def reads_of(topology: Topology, node: Node) -> list[str]:

@@ -10,15 +10,16 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from geoflux.chronicle.epoch_series import EpochSeries, Manifest
+from geoflux.chronicle.scaling_words import told_scaling
+from geoflux.chronicle.wording import count, duration, plural, short
 from geoflux.cli import plots
-from geoflux.cli.epoch_series import EpochSeries, Manifest
 from geoflux.cli.operator_report import write_operator_report
 from geoflux.cli.report import write_report
 from geoflux.cli.report_cards import card, entry, key, lead
 from geoflux.cli.report_page import tile_row, write_page
 from geoflux.cli.report_tables import row, table
-from geoflux.cli.topology_display import reads_of, told_scaling
-from geoflux.cli.wording import count, duration, plural, short
+from geoflux.cli.topology_display import reads_of
 from geoflux.config import Config
 from geoflux.engine.summary import Summary, latencies
 from geoflux.keyed_api import OperatorSummary

@@ -13,9 +13,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from geoflux.cli.decision_words import changes_of, reason_of, told_change, told_changes
-from geoflux.cli.guard_words import evidence_in_short
-from geoflux.cli.wording import duration
+from geoflux.chronicle.decision_words import changes_of, reason_of, told_change, told_changes
+from geoflux.chronicle.guard_words import evidence_in_short
+from geoflux.chronicle.wording import duration
 from geoflux.engine.epochs import Manifest
 from geoflux.guard import Block
 

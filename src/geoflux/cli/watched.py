@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from geoflux.cli.decision_words import changes_of, is_decision, reason_of, told_round
-from geoflux.cli.guard_words import blocks_of
-from geoflux.cli.plan_history import busiest_over_mean
+from geoflux.chronicle.decision_words import changes_of, is_decision, reason_of, told_round
+from geoflux.chronicle.guard_words import blocks_of
+from geoflux.chronicle.plan_history import busiest_over_mean
 from geoflux.engine.epochs import Manifest
 from geoflux.engine.summary import busy_seconds, latencies
 from geoflux.guard import Block

@@ -5,7 +5,8 @@ It reads what the newest manifest names and changes nothing. Orders are left for
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,8 @@ class GuardView:
     round: int
     blocks: BlockList
     waiting: tuple[Order, ...]
+    suspects: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    """Who is suspected, with the hotspots that speak against them."""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values; blocks without their evidence, which is long."""
@@ -70,7 +73,7 @@ def guard_view(out: str | Path) -> GuardView:
         orders, _, _ = waiting(store, taken)
         return GuardView(
             last, config.guard.enabled, config.guard.observe_only, guard.rounds.current,
-            guard.blocks, tuple(orders),
+            guard.blocks, tuple(orders), guard.suspects,
         )  # fmt: skip
     raise AssertionError("an attempt either answers or raises")
 

@@ -18,10 +18,10 @@ from geoflux.engine.work import work_of
 
 def run_epoch(
     engine: Engine | KeyedEngine, source: EventSource, epoch: int, span: tuple[int, int],
-    tasks: int = 2, final: bool = False,
+    tasks: int = 2, final: bool = False, about: dict[str, Any] | None = None,
 ) -> Manifest:  # fmt: skip
     """One epoch over a range of positions, with so many routing tasks; ``final`` closes a drained
-    stream, with an empty range."""
+    stream, with an empty range; ``about`` goes into the manifest."""
     opened: Any = engine.open(epoch, final)
     task = opened.task
     work, columns = work_of(task), task.read_columns
@@ -38,7 +38,7 @@ def run_epoch(
         report, told = work.execute(task, slot, [p for p in parcels if p.slot == slot])
         slots.append(report)
         routes += told
-    return engine.commit(opened, slots, routes)
+    return engine.commit(opened, slots, routes, about)
 
 
 def drain(

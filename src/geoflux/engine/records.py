@@ -68,6 +68,15 @@ def parse_lines(lines: list[bytes], rules: RecordRules) -> Records:
     return _one_by_one([_decoded(line, rules.max_bytes) for line in lines], rules)
 
 
+def judge(line: bytes, rules: RecordRules) -> None:
+    """Raise :class:`RejectedRecord` for a registration or termination that would be refused
+    whatever is live; whoever writes records for others can say so at once."""
+    record, _ = _decoded(line, rules.max_bytes)
+    if isinstance(record, RejectedRecord):
+        raise record
+    _row(record, rules)
+
+
 def parse_table(table: pa.Table, rules: RecordRules) -> Records:
     """Records from columns (Parquet); nested fields are structs or their JSON as text."""
     try:

@@ -56,6 +56,20 @@ class Guard:
         self._published = PublishedState()
         self._robust = RobustState()
 
+    @property
+    def suspects(self) -> dict[str, tuple[dict[str, Any], ...]]:
+        """Who is suspected, with the hotspots that speak against them, as plain values."""
+        if self.tuning.mode == "robust":
+            return {
+                name: tuple(one.to_dict() for one in suspect.evidence)
+                for name, suspect in self._robust.suspects.items()
+            }
+        return {
+            name: tuple({"hotspot": h, "round": cluster.round} for h in cluster.hotspots)
+            for cluster in self._published.clusters
+            for name in cluster.users
+        }
+
     def receive(
         self, op: Any, users: Any, now: float, next_number: int, at: Any = None
     ) -> npt.NDArray[np.bool_]:  # fmt: skip

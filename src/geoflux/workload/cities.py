@@ -34,6 +34,7 @@ class Cities:
     lat: Floats
     population: Indices
     utc_offset_hours: Floats
+    names: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.lon)
@@ -77,6 +78,7 @@ def cities(region: str, bounds: Bounds) -> Cities:
         lat=np.array([place["latitude"] for place in found], dtype=np.float64),
         population=np.array([place["population"] for place in found], dtype=np.int64),
         utc_offset_hours=np.array([standard_offset_hours(p["timezone"]) for p in found]),
+        names=tuple(place["name"] for place in found),
     )
 
 

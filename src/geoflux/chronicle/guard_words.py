@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from geoflux.cli.epoch_series import Manifest
-from geoflux.cli.wording import plural
+from geoflux.chronicle.epoch_series import Manifest
+from geoflux.chronicle.wording import plural
 from geoflux.guard import Block
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from geoflux import api
-from geoflux.cli.decision_words import changes_of, reason_of
-from geoflux.cli.epoch_series import Manifest
-from geoflux.cli.plan_history import asked_epoch, busiest_over_mean, plan_of
+from geoflux.chronicle.decision_words import changes_of, reason_of
+from geoflux.chronicle.epoch_series import Manifest
+from geoflux.chronicle.plan_history import asked_epoch, busiest_over_mean, plan_of
 from geoflux.errors import StateError
 from geoflux.plan import GridPlan, Partition, ReplicatedPlan
 from geoflux.spatial.grid import Grid
@@ -72,18 +72,7 @@ class PlanView:
     @property
     def slots(self) -> list[SlotView]:
         """Every slot, also those that own nothing."""
-        reports = {s["slot"]: s for s in self.ran["slots"]} if self.ran else {}
-        found = []
-        for slot in range(self.plan.slots):
-            mine = [p for p in self.plan.partitions if p.slot == slot]
-            report = reports.get(slot, {})
-            found.append(
-                SlotView(
-                    slot, len(mine), sum(p.cells for p in mine), report.get("processed"),
-                    report.get("checks"), report.get("queries"), report.get("busy_seconds"),
-                )
-            )  # fmt: skip
-        return found
+        return slot_views(self.plan, self.ran)
 
     @property
     def partition_loads(self) -> dict[int, tuple[int, int]]:
@@ -117,6 +106,23 @@ class PlanView:
             "slots": [asdict(slot) for slot in self.slots],
             "partitions": [_partition(p, loads.get(p.id)) for p in self.plan.partitions],
         }  # fmt: skip
+
+
+def slot_views(plan: Any, ran: Manifest | None) -> list[SlotView]:
+    """Every slot of a plan of any kind, also those that own nothing."""
+    reports = {s["slot"]: s for s in ran["slots"]} if ran else {}
+    found = []
+    for slot in range(plan.slots):
+        mine = [p for p in plan.partitions if p.slot == slot]
+        report = reports.get(slot, {})
+        found.append(
+            SlotView(
+                slot, len(mine), sum(getattr(p, "cells", 1) for p in mine),
+                report.get("processed"), report.get("checks"), report.get("queries"),
+                report.get("busy_seconds"),
+            )
+        )  # fmt: skip
+    return found
 
 
 def _partition(p: Partition, load: tuple[int, int] | None) -> dict[str, Any]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from geoflux.cli.epoch_series import Manifest
-from geoflux.cli.wording import plural
+from geoflux.chronicle.epoch_series import Manifest
+from geoflux.chronicle.wording import plural
+from geoflux.plan import change_from_dict
 from geoflux.plan.prefixes import named
 
 Change = dict[str, Any]
@@ -56,6 +57,50 @@ def told_change(change: Change) -> str:
         case {"kind": "resize", "slots": slots}:
             return f"have {plural(slots, 'slot')}"
     return json.dumps(change)
+
+
+def told_with_owners(change: Change, owners: Mapping[int, int]) -> str:
+    """One change, by one who knows which slot had which partition before.
+
+    >>> split = {"kind": "split", "partition": 41, "axis": "rows", "at": 512,
+    ...     "first_to": 3, "second_to": 6}
+    >>> told_with_owners(split, {41: 3})
+    'split partition 41 of slot 3 at row 512 and gave the upper half to slot 6'
+    >>> told_with_owners({"kind": "move", "partition": 7, "to": 2}, {7: 5})
+    'moved partition 7 from slot 5 to slot 2'
+    """
+    match change:
+        case {"kind": "move", "partition": partition, "to": to} if partition in owners:
+            return f"moved partition {partition} from slot {owners[partition]} to slot {to}"
+        case {"kind": "split", "partition": partition, "axis": axis, "at": at} if (
+            partition in owners
+        ):
+            owner, line = owners[partition], f"{str(axis).removesuffix('s')} {at}"
+            halves = ("lower", "upper") if axis == "rows" else ("left", "right")
+            given = [
+                f"the {half} half to slot {to}"
+                for half, to in zip(
+                    halves, (change.get("first_to"), change.get("second_to")), strict=True
+                )
+                if to != owner
+            ]
+            words = f"split partition {partition} of slot {owner} at {line}"
+            return f"{words} and gave {' and '.join(given)}" if given else words
+    return told_change(change)
+
+
+def told_in_turn(changes: Sequence[Change], plan: Any) -> list[str]:
+    """Changes of one decision, each by the owners after those before it; ``plan`` is the one that
+    they change (``None``: it is gone, and nobody knows the owners).
+    """
+    words = []
+    for change in changes:
+        if plan is None:
+            words.append(told_change(change))
+            continue
+        words.append(told_with_owners(change, {p.id: p.slot for p in plan.partitions}))
+        plan = plan.apply(change_from_dict(change))
+    return words
 
 
 def told_changes(changes: Sequence[Change]) -> str:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from geoflux.cli.decision_words import Change, changes_of
-from geoflux.cli.epoch_series import Manifest, partition_checks
+from geoflux.chronicle.decision_words import Change, changes_of
+from geoflux.chronicle.epoch_series import Manifest, partition_checks
 from geoflux.engine.summary import busy_seconds
 from geoflux.errors import ConfigError
 from geoflux.plan import GridPlan, ReplicatedPlan, plan_from_dict
@@ -100,6 +101,12 @@ def asked_epoch(log: EpochLog, out: str | Path, epoch: int | None) -> tuple[int,
 
 
 def plan_of(store: Store, version: int) -> GridPlan | ReplicatedPlan | None:
-    """A version of the run's plan, if it is there."""
+    """A version of the plan of a run of standing queries, if it is there."""
+    found: GridPlan | ReplicatedPlan | None = read_plan(store, version)
+    return found
+
+
+def read_plan(store: Store, version: int) -> Any:
+    """A version of a run's plan, of whichever kind, if it is there."""
     name = f"plans/{version:08d}.json"
     return plan_from_dict(store.read_json(name)) if store.exists(name) else None

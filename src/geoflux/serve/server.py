@@ -1,0 +1,144 @@
+"""The server as a process: one per run's directory, by itself or as a child of the run.
+
+``geoflux run --serve`` starts it as a child process, not as a thread: the driver's thread that
+waits for Spark and a server with a thousand streams would hold each other up (one interpreter
+lock), and one that falls over must not take the other with it. The child has a session of its own,
+so that an interrupt from the keyboard, which lets the run finish its epoch, does not end it first;
+it ends when the run ends, and when its parent is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import importlib.util
+import multiprocessing
+import os
+import resource
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from geoflux.config import Config
+from geoflux.errors import ConfigError, EnvironmentProblem
+from geoflux.sections_serve import ServeConfig
+from geoflux.serve.served_run import NAME, ServedRun
+from geoflux.serve.view_run import queries_directory
+
+_BACKLOG = 2048
+_PARENT_SECONDS = 1.0
+
+
+def check_installed() -> None:
+    """Say what to install, where the packages are missing."""
+    for package in ("fastapi", "uvicorn"):
+        if importlib.util.find_spec(package) is None:
+            raise EnvironmentProblem(
+                f"the HTTP API needs the package {package}; install it with "
+                'pip install "geoflux[serve]"'
+            )
+
+
+def listening(settings: ServeConfig) -> socket.socket:
+    """A socket at the address of the settings; :class:`ConfigError` where it is taken."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((settings.host.strip("[]"), settings.port))
+        found.listen(_BACKLOG)
+    except OSError as error:
+        found.close()
+        raise ConfigError(
+            f"{settings.host}:{settings.port} cannot be listened on: {error.strerror}; choose "
+            "another --port, or 0 for one that is free"
+        ) from None
+    return found
+
+
+def address(listener: socket.socket) -> str:
+    """Where a server can be reached."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+@contextlib.contextmanager
+def alone(directory: Path) -> Iterator[None]:
+    """Be the only server of a directory: two would not know of each other's subscriptions."""
+    folder = directory / NAME
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ConfigError(
+                f"{directory} is served already; one server serves one run, stop the other first"
+            ) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def serve(
+    directory: Path, settings: ServeConfig, listener: socket.socket, config: Config | None = None
+) -> None:  # fmt: skip
+    """Serve a run's directory until the process is told to end."""
+    import uvicorn
+
+    from geoflux.serve.app import create_app
+
+    _allow_many_streams()
+    run = ServedRun(queries_directory(directory))
+    if run.is_there:
+        assert run.store  # says so where it cannot be served
+    with alone(directory):
+        options: dict[str, Any] = {
+            "log_level": "warning", "access_log": False, "server_header": False, "lifespan": "on",
+            "timeout_graceful_shutdown": 1, "timeout_keep_alive": 30, "ws": "none",
+            "http": "h11",  # the faster one takes headers without end
+        }  # fmt: skip
+        app = create_app(directory, settings, config)
+        server = uvicorn.Server(uvicorn.Config(app, **options))
+        server.run(sockets=[listener])
+
+
+@contextlib.contextmanager
+def beside(directory: Path, config: Config) -> Iterator[str]:
+    """A server as a child while a run goes on; gives its address."""
+    check_installed()
+    directory.mkdir(parents=True, exist_ok=True)
+    with listening(config.serve) as listener:
+        child = multiprocessing.get_context("spawn").Process(
+            target=_child, args=(directory, config, listener, os.getpid()), daemon=True
+        )
+        child.start()
+        try:
+            yield address(listener)
+        finally:
+            child.terminate()
+            child.join(5)
+            if child.is_alive():
+                child.kill()
+
+
+def _child(directory: Path, config: Config, listener: socket.socket, parent: int) -> None:
+    os.setsid()
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    serve(directory, config.serve, listener, config)
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_PARENT_SECONDS)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _allow_many_streams() -> None:
+    """Every stream is an open file; allow as many as the system does."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -1,0 +1,155 @@
+"""Who may ask, and how much: tokens, roles, sessions, limits, headers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from geoflux.errors import ConfigError
+from geoflux.serve.app import create_app
+from geoflux.serve.server import alone
+from geoflux.serve.tokens import TokenFile
+from served import PARIS, LiveRun, served
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> LiveRun:
+    return LiveRun(tmp_path_factory.mktemp("run"))
+
+
+def test_tokens_are_kept_as_hashes_in_a_file_of_the_owners(tmp_path: Path) -> None:
+    tokens = TokenFile(tmp_path / "serve/tokens.json")
+    secret = tokens.create("ann", "user")
+    text = tokens.path.read_text()
+    assert secret.split("_", 2)[2] not in text
+    assert os.stat(tokens.path).st_mode & 0o777 == 0o600
+    other = TokenFile(tokens.path)  # another process
+    [known] = other.listed()
+    assert other.find(secret) == known
+    assert [
+        other.find(wrong)
+        for wrong in (secret[:-1], secret.replace("gfx", "gfy"), "", "gfx_", "gfx__")
+    ] == [None] * 5
+    tokens.revoke(known.id)
+    assert other.find(secret) is None
+    with pytest.raises(ConfigError, match="no token"):
+        tokens.revoke(known.id)
+    os.chmod(tokens.path, 0o644)
+    with pytest.raises(ConfigError, match="chmod 600"):
+        TokenFile(tokens.path).listed()
+
+
+def test_nothing_but_health_and_the_description_is_told_without_a_token(run: LiveRun) -> None:
+    with served(run) as s:
+        paths = s.client.get("/openapi.json").json()["paths"]
+        for path, methods in paths.items():
+            for method in methods:
+                status = s.client.request(
+                    method, path.replace("{name}", "x"), json={"token": "gfx_0_0"}
+                ).status_code
+                assert status == (
+                    200
+                    if path == "/health"
+                    else 204
+                    if (path, method) == ("/v1/session", "delete")
+                    else 401
+                ), (path, method)
+        for wrong in ("Bearer gfx_00000000_x", "Bearer ", "Basic x", "Bearer " + "x" * 10_000):
+            assert s.client.get("/v1/me", headers={"Authorization": wrong}).status_code == 401
+
+
+def test_users_are_no_operators_and_a_revoked_token_is_worth_nothing(run: LiveRun) -> None:
+    with served(run) as s:
+        for path in (
+            "/v1/plan",
+            "/v1/slots",
+            "/v1/rounds",
+            "/v1/decisions",
+            "/v1/blocks",
+            "/metrics",
+        ):
+            assert s.client.get(path, headers=s.ann).status_code == 403, path
+        assert (
+            s.client.post("/v1/blocks/lift", json={"user": "x"}, headers=s.ann).status_code == 403
+        )
+        assert s.client.get("/v1/me", headers=s.ann).json()["user"] == "ann"
+        for token in s.tokens.listed():
+            if token.user == "ann":
+                s.tokens.revoke(token.id)
+        assert s.client.get("/v1/me", headers=s.ann).status_code == 401
+
+
+def test_a_session_is_a_cookie_that_other_sites_cannot_use(run: LiveRun) -> None:
+    with served(run) as s:
+        token = s.ops["Authorization"].removeprefix("Bearer ")
+        opened = s.client.post("/v1/session", json={"token": token})
+        cookie = opened.headers["set-cookie"]
+        assert all(word in cookie for word in ("HttpOnly", "SameSite=strict"))
+        assert token not in cookie
+        assert s.client.get("/v1/me").json() == {
+            "user": "ops",
+            "role": "operator",
+            "subscriptions": {"most": 10_000, "has": 0},
+        }
+        body = {"id": "drawn", "shape": PARIS}
+        for headers, status in (
+            ({}, 403), ({"Origin": "http://evil.example"}, 403), ({"Sec-Fetch-Site": "cross-site"}, 403),
+            ({"Sec-Fetch-Site": "cross-site", "Origin": "http://localhost"}, 403),
+            ({"Origin": "http://localhost"}, 201), ({"Sec-Fetch-Site": "same-origin"}, 200),
+        ):  # fmt: skip
+            assert (
+                s.client.post("/v1/subscriptions", json=body, headers=headers).status_code == status
+            ), headers
+        assert s.client.delete("/v1/session").status_code == 204
+        assert s.client.get("/v1/me").status_code == 401
+        assert s.client.post("/v1/session", json={"token": "gfx_x_y"}).status_code == 401
+
+
+def test_bodies_rates_and_streams_have_limits(run: LiveRun) -> None:
+    with served(run, body="2 kB", rate=0.01, burst=4) as s:
+        huge = b'{"id": "' + b"x" * 5000 + b'"}'
+        for content in (huge, iter([huge[:1000]] * 5)):  # with its length, and without
+            refused = s.client.post(
+                "/v1/subscriptions",
+                content=content,
+                headers=s.ann | {"Content-Type": "application/json"},
+            )
+            assert (refused.status_code, refused.json()["title"]) == (413, "Too large")
+        codes = [s.client.get("/v1/me", headers=s.bob).status_code for _ in range(5)]
+        assert codes == [200, 200, 200, 200, 429]
+        assert int(s.client.get("/v1/me", headers=s.bob).headers["retry-after"]) >= 1
+        assert s.client.get("/v1/me", headers=s.ops).status_code == 200
+
+
+def test_headers_keep_browsers_careful_and_other_names_are_refused(run: LiveRun) -> None:
+    with served(run) as s:
+        headers = s.client.get("/health").headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
+        assert "access-control-allow-origin" not in headers
+        assert s.client.get("/health", headers={"Host": "evil.example"}).status_code == 421
+        assert s.client.get("/nothing").json()["status"] == 404
+        assert s.client.put("/v1/me").headers["content-type"] == "application/problem+json"
+
+
+def test_a_directory_has_one_server(run: LiveRun) -> None:
+    with alone(run.out), pytest.raises(ConfigError, match="served already"), alone(run.out):
+        pass
+
+
+def test_before_its_run_begins_a_server_says_so(tmp_path: Path) -> None:
+    from fastapi.testclient import TestClient
+
+    from geoflux.sections_serve import ServeConfig
+
+    tokens = TokenFile(tmp_path / "serve/tokens.json")
+    ops = {"Authorization": f"Bearer {tokens.create('ops', 'operator')}"}
+    with TestClient(create_app(tmp_path, ServeConfig()), base_url="http://localhost") as client:
+        assert client.get("/health").json()["run"] == "waiting"
+        for path in ("/v1/plan", "/v1/slots", "/v1/decisions", "/v1/blocks", "/v1/subscriptions"):
+            told = client.get(path, headers=ops)
+            assert (told.status_code, told.json()["type"]) == (503, "urn:geoflux:problem:no_run"), (
+                path
+            )

@@ -1,0 +1,198 @@
+"""Events that come in, questions that are asked once, and how the run is doing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from fastapi.testclient import TestClient
+from test_sketching import WEATHER, ran
+
+from geoflux.sections_serve import ServeConfig
+from geoflux.serve.app import create_app
+from geoflux.serve.event_inbox import ARROW
+from geoflux.serve.tokens import TokenFile
+from served import PARIS, LiveRun, event, served
+
+NDJSON = {"Content-Type": "application/x-ndjson"}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> LiveRun:
+    return LiveRun(tmp_path, retention={"time": "1 day"})
+
+
+def lines(events: list[dict[str, Any]]) -> bytes:
+    return "".join(json.dumps(row) + "\n" for row in events).encode()
+
+
+def arrow(events: list[dict[str, Any]]) -> bytes:
+    table, out = pa.Table.from_pylist(events), pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, table.schema) as writer:
+        writer.write_table(table)
+    return out.getvalue().to_pybytes()
+
+
+def test_batches_of_lines_and_of_arrow_are_taken_in_once(run: LiveRun) -> None:
+    with served(run) as s:
+        s.client.post("/v1/subscriptions", json={"id": "p", "shape": PARIS}, headers=s.ann)
+        s.epoch()
+        first = s.client.post(
+            "/v1/events", content=lines([event(1), event(2)]), headers=s.ops | NDJSON
+        )
+        assert (first.status_code, first.json()) == (202, {"accepted": 2, "again": False})
+        for again in (False, True):
+            keyed = s.ops | {"Idempotency-Key": "k1"}
+            sent = s.client.post("/v1/events", content=lines([event(3)]), headers=keyed | NDJSON)
+            assert sent.json() == {"accepted": 1, "again": again}
+            sent = s.client.post(
+                "/v1/events",
+                content=arrow([event(4), event(5)]),
+                headers=keyed | {"Content-Type": ARROW},
+            )
+            assert sent.json() == {"accepted": 2, "again": again}
+        s.client.post("/v1/events", content=lines([event(6)])[:-1], headers=s.ops | NDJSON)
+        s.client.post(
+            "/v1/events", content=arrow([event(7)]), headers=s.ops | {"Content-Type": ARROW}
+        )
+        manifest = s.epoch()
+        assert (manifest["received"], manifest["matches"], manifest["quarantined"]) == (7, 7, 0)
+
+
+@pytest.mark.parametrize(
+    ("body", "media", "status"),
+    [
+        (b"", NDJSON["Content-Type"], 422),
+        (b"\n \n", NDJSON["Content-Type"], 422),
+        (b"[1]\n", NDJSON["Content-Type"], 422),
+        (b'{"id": 1}\n{"id": ', NDJSON["Content-Type"], 422),
+        (b"[" * 100_000, NDJSON["Content-Type"], 422),
+        (b"\xff\xfe\n", NDJSON["Content-Type"], 422),
+        (b"not arrow", ARROW, 422),
+        (arrow([{"id": 1, "lon": 2.0}]), ARROW, 422),
+        (arrow([event(1)])[:-200], ARROW, 422),
+        (b"{}", "application/json", 415),
+        (b"{}", "", 415),
+    ],
+)
+def test_batches_that_are_none_are_refused_whole(
+    run: LiveRun, body: bytes, media: str, status: int
+) -> None:
+    with served(run) as s:
+        s.epoch()
+        told = s.client.post("/v1/events", content=body, headers=s.ops | {"Content-Type": media})
+        assert told.status_code == status, told.text
+        assert s.epoch()["received"] == 0
+
+
+def test_users_send_events_only_where_they_may(run: LiveRun) -> None:
+    with served(run) as s:
+        assert (
+            s.client.post(
+                "/v1/events", content=lines([event(1)]), headers=s.ann | NDJSON
+            ).status_code
+            == 403
+        )
+    with served(run, ingest="user") as s:
+        assert (
+            s.client.post(
+                "/v1/events", content=lines([event(1)]), headers=s.ann | NDJSON
+            ).status_code
+            == 202
+        )
+
+
+@pytest.mark.parametrize(
+    ("sections", "word"),
+    [
+        ({"source": {"kind": "simulate"}}, "simulator"),
+        ({"run": {"mode": "drain"}, "control": {}}, "stops"),
+    ],
+)
+def test_a_run_that_takes_no_events_from_here_says_why(
+    tmp_path: Path, sections: dict[str, Any], word: str
+) -> None:
+    with served(LiveRun(tmp_path, **sections)) as s:
+        told = s.client.post("/v1/events", content=lines([event(1)]), headers=s.ops | NDJSON)
+        assert told.status_code == 409
+        assert word in told.json()["detail"]
+
+
+def test_snapshots_are_answered_as_of_the_newest_epoch(run: LiveRun) -> None:
+    with served(run, answer_rows=2) as s:
+        early = s.client.post("/v1/snapshots", json={}, headers=s.ann)
+        assert (early.status_code, "no epoch" in early.json()["detail"]) == (409, True)
+        run.send([event(n) for n in range(1, 6)])
+        s.epoch()
+        found = s.client.post(
+            "/v1/snapshots", json={"shape": PARIS, "where": "speed < 10"}, headers=s.ann
+        ).json()
+        assert (found["matched"], len(found["rows"]), found["rows_left_out"]) == (5, 2, 3)
+        nearest = {"nearest": {"lon": 2.35, "lat": 48.86, "k": 1}, "from": 1_700_000_003}
+        [row] = s.client.post("/v1/snapshots", json=nearest, headers=s.ann).json()["rows"]
+        assert row["id"] == 5
+        total = {"aggregate": {"functions": ["avg(speed)"]}, "shape": PARIS}
+        assert (
+            s.client.post("/v1/snapshots", json=total, headers=s.ann).json()["rows"][0]["value"]
+            == 5.0
+        )
+        for wrong in ({"where": "x >"}, {"nearest": {}}, {"to": "soon"}, {"what": 1}, []):
+            assert s.client.post("/v1/snapshots", json=wrong, headers=s.ann).status_code == 422
+        sketch = s.client.post("/v1/sketch/query", json={"sql": "SELECT count(*)"}, headers=s.ann)
+        assert (sketch.status_code, "no sketch" in sketch.json()["detail"]) == (409, True)
+
+
+def test_how_the_run_is_doing(run: LiveRun) -> None:
+    with served(run) as s:
+        s.client.post("/v1/subscriptions", json={"shape": PARIS}, headers=s.ann)
+        s.epoch()
+        run.send([event(n) for n in range(1, 11)])
+        s.epoch()
+        plan = s.client.get("/v1/plan", headers=s.ops).json()
+        assert (plan["kind"], len(plan["slots"]), len(plan["partitions"])) == ("grid", 2, 2)
+        assert s.client.get("/v1/plan?epoch=0", headers=s.ops).json()["epoch"] == 0
+        assert s.client.get("/v1/plan?epoch=77", headers=s.ops).status_code == 422
+        slots = s.client.get("/v1/slots", headers=s.ops).json()
+        assert (slots["epoch"], sum(slot["processed"] for slot in slots["slots"])) == (1, 10)
+        assert s.client.get("/v1/decisions", headers=s.ops).json() == {"decisions": []}
+        assert s.client.get("/v1/rounds?before=1", headers=s.ops).json() == {"rounds": []}
+        assert s.client.get("/v1/blocks", headers=s.ops).json()["blocks"] == []
+        health = s.client.get("/health").json()
+        assert (health["status"], health["last_epoch"]) == ("ok", 1)
+        assert health["last_commit_age_seconds"] < 600
+        figures = s.client.get("/metrics", headers=s.ops).text
+        for line in (
+            "geoflux_last_epoch 1", "geoflux_processed_total 11", "geoflux_matches_total 10", "geoflux_epochs_total 2",
+            "geoflux_live_queries 1", 'geoflux_subscriptions{state="live"} 1', "geoflux_quarantined_total 0",
+            'geoflux_http_requests_total{method="POST",route="/v1/subscriptions",status="201"} 1',
+        ):  # fmt: skip
+            assert line in figures.splitlines(), (line, figures)
+        assert "ann" not in figures
+
+
+def test_a_sketch_is_asked_over_http(tmp_path: Path) -> None:
+    ran(tmp_path, WEATHER.table(), epochs=1)
+    tokens = TokenFile(tmp_path / "serve/tokens.json")
+    ann = {"Authorization": f"Bearer {tokens.create('ann', 'user')}"}
+    with TestClient(create_app(tmp_path, ServeConfig()), base_url="http://localhost") as client:
+
+        def ask(**body: Any) -> Any:
+            return client.post("/v1/sketch/query", json=body, headers=ann)
+
+        found = ask(sql="SELECT count(*), mean(t2m_k)").json()
+        assert found["epoch"] == 0
+        assert 6000 in found["rows"][0].values()
+        assert (
+            ask(query={"select": [{"count": []}]}).json()["rows"]
+            == ask(sql="SELECT count(*)").json()["rows"]
+        )
+        wrong = ask(sql="SELECT mean(nosuch)")
+        assert (wrong.status_code, "nosuch" in wrong.json()["detail"]) == (422, True)
+        assert ask().status_code == ask(sql="SELECT", query={}).status_code == 422
+        assert client.get("/v1/subscriptions", headers=ann).status_code == 409
+        assert (
+            client.post("/v1/subscriptions", json={"shape": PARIS}, headers=ann).status_code == 409
+        )
