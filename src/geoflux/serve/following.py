@@ -80,7 +80,8 @@ class Follower:
         if self.last > epoch:
             return True
         try:
-            await asyncio.wait_for(self._woken.wait(), seconds)
+            async with asyncio.timeout(seconds):  # a task for each of a thousand would cost more
+                await self._woken.wait()
         except TimeoutError:
             return False
         return True
