@@ -7,6 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from geoflux.config import Config
+from geoflux.engine.epochs import Manifest
+from geoflux.errors import StateError
+from geoflux.serve.epoch_facts import ChangeReader
+from geoflux.serve.problems import Problem
+from geoflux.serve.served_run import ServedRun
 from served import PARIS, WORLD, LiveRun, event, served
 
 
@@ -247,3 +253,46 @@ def test_a_simulated_run_takes_subscriptions_beside_its_own_queries(tmp_path: Pa
         s.client.delete("/v1/subscriptions/all", headers=s.ann)
         assert s.epoch()["ended"] == 1
     assert api.verify(run.out).is_clean
+
+
+def test_an_odd_line_of_another_writer_stops_nobody(run: LiveRun) -> None:
+    with served(run) as s:
+        (run.folder / "control").mkdir(exist_ok=True)
+        with open(run.folder / "control/serve.ndjson", "a") as file:
+            file.write('{"op": "register", "id": ["@x"]}\n')
+        made = s.client.post("/v1/subscriptions", json={"id": "a", "shape": PARIS}, headers=s.ann)
+        assert made.status_code == 201
+        s.epoch()
+        assert s.client.get("/v1/subscriptions/a", headers=s.ann).json()["state"] == "live"
+
+
+def test_an_epoch_that_cannot_be_read_at_first_refuses_nothing(
+    run: LiveRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files are renamed while they are opened: it is asked again, and tells all."""
+    read, failed = ChangeReader._refused, []
+
+    def renamed(reader: ChangeReader, manifest: Manifest) -> dict[str, str]:
+        if not failed:
+            failed.append(manifest["epoch"])
+            raise StateError("quarantine/x.parquet is not there")
+        return read(reader, manifest)
+
+    with served(run) as s:
+        s.epoch()
+        monkeypatch.setattr(ChangeReader, "_refused", renamed)
+        made = s.client.post("/v1/subscriptions", json={"id": "a", "shape": PARIS}, headers=s.ann)
+        assert made.status_code == 201
+        s.epoch()
+        assert failed
+        assert s.client.get("/v1/subscriptions/a", headers=s.ann).json()["state"] == "live"
+        assert s.client.delete("/v1/subscriptions/a", headers=s.ann).status_code == 202
+
+
+def test_a_run_that_reads_a_topic_takes_no_subscriptions(tmp_path: Path) -> None:
+    topic = {"kind": "kafka", "topic": "control"}
+    told = Config.from_dict(
+        {"control": topic, "kafka": {"servers": "localhost:1"}, "run": {"mode": "follow"}}
+    )
+    with pytest.raises(Problem, match="from kafka; write them there"):
+        ServedRun(tmp_path, told).control_inbox()

@@ -8,12 +8,13 @@ addresses, where logs would keep them.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -56,11 +57,12 @@ class Access:
 
     def still(self, token: Token) -> bool:
         """Whether a token has not been revoked since."""
-        return self.tokens.known(token.id) is not None
+        return self._known(token.id) is not None
 
     def open_session(self, given: str) -> tuple[str, Token]:
         """A session for a token: its secret for the cookie, and whose it is."""
         token = self._found(given)
+        self.buckets.take(token.id)
         secret = secrets.token_urlsafe(32)
         while len(self._sessions) >= _MOST_SESSIONS:
             self._sessions.popitem(last=False)
@@ -79,7 +81,7 @@ class Access:
         if cookie is None:
             raise _unknown("no token was given")
         public, until = self._sessions.get(_hashed(cookie), ("", 0.0))
-        token = self.tokens.known(public) if until > self.clock() else None
+        token = self._known(public) if until > self.clock() else None
         if token is None:
             raise _unknown("the session is over")
         if request.method not in _SAFE and not comes_from_here(request):
@@ -87,14 +89,25 @@ class Access:
         return token
 
     def _found(self, given: str) -> Token:
-        try:
+        with _readable():
             token = self.tokens.find(given) if len(given) <= _LONGEST_TOKEN else None
-        except ConfigError as error:  # not for whoever asks
-            _log.error("%s", error)
-            raise Problem(503, "tokens cannot be read; the server's log says why") from None
         if token is None:
             raise _unknown("the token is not known here, or was revoked")
         return token
+
+    def _known(self, public: str) -> Token | None:
+        with _readable():
+            return self.tokens.known(public)
+
+
+@contextlib.contextmanager
+def _readable() -> Iterator[None]:
+    """What is wrong with the file of tokens is for the log, not for whoever asks."""
+    try:
+        yield
+    except ConfigError as error:
+        _log.error("%s", error)
+        raise Problem(503, "tokens cannot be read; the server's log says why") from None
 
 
 def comes_from_here(request: Request) -> bool:

@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 
 from geoflux.engine.catalogue import rebuilt
 from geoflux.engine.file_log import FileLog
-from geoflux.errors import StateError
 from geoflux.state.segments import read_segment
 from geoflux.state.store import Store
 
@@ -65,22 +64,20 @@ class ChangeReader:
     def changes(self, manifest: Manifest) -> Changes:
         """Of a manifest that follows the last one asked for, or of any other."""
         segments = tuple(manifest["catalogue"])
-        before, self._catalogue = self._catalogue, segments
+        # Until it is known what this epoch did: if it cannot be read (its files are being renamed,
+        # or were written anew), whoever asks next is told all that is live instead.
+        before, self._catalogue = self._catalogue, None
         read_upto, refused = self._read_upto(manifest["control"]), self._refused(manifest)
-        try:
-            if before is not None and segments[: len(before)] == before:
-                came: set[str] = set()
-                ended: list[str] = []
-                for name in segments[len(before) :]:
-                    columns = read_segment(self.store, name).columns
-                    ended += _ours(columns["ended.id"])
-                    came |= set(_ours(columns["query.id"]))
-                return Changes(read_upto, came, ended, refused)
+        if before is not None and segments[: len(before)] == before:
+            new = [read_segment(self.store, name).columns for name in segments[len(before) :]]
+            came = {query for columns in new for query in _ours(columns["query.id"])}
+            ended = [query for columns in new for query in _ours(columns["ended.id"])]
+            found = Changes(read_upto, came, ended, refused)
+        else:
             live = rebuilt(self.store, segments).live_rows().column("id")
-            return Changes(read_upto, set(_ours(live)), None, refused)
-        except StateError:
-            self._catalogue = None  # it was written anew meanwhile; a later manifest says how
-            raise
+            found = Changes(read_upto, set(_ours(live)), None, refused)
+        self._catalogue = segments
+        return found
 
     def _read_upto(self, control: Mapping[str, Any]) -> int:
         position = int(control.get("position", 0))

@@ -62,10 +62,11 @@ class Journal:
                     self.catch_up()
             except OSError as error:
                 problem = SourceError(f"{self.path} cannot be written: {error.strerror}")
-                for _, done in batch:
-                    if not done.done():
-                        done.set_exception(problem)
+                _fail(batch, problem)
                 continue
+            except BaseException as error:  # whoever waits must not wait for ever
+                _fail(batch, error)
+                raise
             for _, done in batch:
                 if not done.done():
                     done.set_result(None)
@@ -93,6 +94,12 @@ class Journal:
         """A line that was handed over."""
         with open(self.path, "rb") as file:
             return os.pread(file.fileno(), length, offset)
+
+
+def _fail(batch: list[tuple[bytes, asyncio.Future[None]]], error: BaseException) -> None:
+    for _, done in batch:
+        if not done.done():
+            done.set_exception(error)
 
 
 def append_durably(path: Path, data: bytes) -> int:

@@ -107,9 +107,10 @@ class Registry:
             return
         try:
             record = json.loads(line)
-            op, whose = record["op"], owner(record["id"])
+            op, given = record["op"], record["id"]
         except (ValueError, TypeError, KeyError, RecursionError):
             return  # no record of ours; the run will say what is wrong with it
+        whose = owner(given) if isinstance(given, str) else None
         if whose is None:
             return
         user, name = whose

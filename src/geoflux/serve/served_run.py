@@ -117,6 +117,11 @@ class ServedRun:
                 409, "this run reads its control records once, at its start; run it with run.mode "
                 '= "follow" to subscribe while it goes', "no_subscriptions",
             )  # fmt: skip
+        if config.control.kind != "files":
+            raise Problem(
+                409, f"this run reads its control records from {config.control.kind}; write them "
+                "there, or let control.path name a folder", "no_subscriptions",
+            )  # fmt: skip
         if not config.control.path:
             return Path(Store(str(self.directory)).path("control.ndjson"))
         path = Path(config.control.path)
