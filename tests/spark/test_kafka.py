@@ -100,6 +100,7 @@ def test_broker_and_driver_killed_and_every_match_once(
     assert api.verify(out).is_clean
 
 
+@pytest.mark.slow
 def test_arrow_values_in_and_out(broker: kafka_broker.Broker, tmp_path: Path) -> None:
     _topics(broker, events=2, control=1, matches=1)
     _send(broker, "control", [json.dumps(r).encode() for r in RECORDS])

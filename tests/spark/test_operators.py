@@ -59,7 +59,7 @@ def test_partitions_without_room_in_memory_take_turns(
     config = by_hand.config(tmp_path, policy="static", memory="600 B")
     summary = run_operator(by_hand.OPERATOR, config, tmp_path / "out", spark=spark, display=True)
     told = capsys.readouterr().out
-    assert re.search(r"epoch 0: \d+ rows, \d+ results", told)
+    assert re.search(r"epoch 0: .* rows/s, latency .*, [\d,]+ rows, [\d,]+ results", told)
     assert "partitions on disk at the end" in told
     assert "<h2>States</h2>" in (tmp_path / "out" / "report.html").read_text()
     manifests = check(tmp_path / "out")

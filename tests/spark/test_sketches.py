@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import scaled_sketch
 from geoflux import (
@@ -78,14 +78,17 @@ def test_every_epoch_was_answered_and_all_of_it_is_verified(out: Path) -> None:
 
 
 def test_leaves_and_synthetic_rows_are_a_data_source(out: Path, spark: SparkSession) -> None:
-    source = spark.read.format("geoflux_sketch").option("path", str(out))
-    leaves = source.load()
+    def loaded(**options: str) -> DataFrame:
+        source = spark.read.format("geoflux_sketch").option("path", str(out))
+        return source.options(**options).load()
+
+    leaves = loaded()
     assert leaves.rdd.getNumPartitions() == len(open_sketch(out).forests)
     assert leaves.agg({"count": "sum"}).collect()[0][0] == len(WEATHER)
-    rows = source.option("rows", "1000").option("seed", "5").load().toPandas()
+    rows = loaded(rows="1000", seed="5").toPandas()
     assert len(rows) == 1000
     assert abs(rows["t2m_k"].mean() - WEATHER.values[:, 0].mean()) < 2.5
-    warm = source.option("where", "t2m_k > 290").load()
+    warm = loaded(where="t2m_k > 290")
     assert warm.agg({"t2m_k_max": "min"}).collect()[0][0] > 290
 
 

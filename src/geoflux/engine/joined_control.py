@@ -24,7 +24,8 @@ class JoinedControl:
 
     def poll(self, after: dict[str, Any]) -> dict[str, Any]:
         """The offsets of all that is there now."""
-        return {**after, **self.first.poll(after), **self.second.poll(after)}
+        found = {**after, **self.first.poll(after)}
+        return {**found, **self.second.poll(found)}  # who has nothing new tells what it was told
 
     def read(self, after: dict[str, Any], upto: dict[str, Any]) -> Iterator[pa.Table | list[bytes]]:
         """The records between two offsets."""

@@ -81,7 +81,8 @@ def _count(grain: Any, bins: Any, first: int, end: int, to: int, most: int, tabl
     found = 0
     for i in range(first, end):
         steps = max(to - grain[i], 0)
-        word = np.uint64(max(grain[i], to)) + np.uint64(0x9E3779B97F4A7C15)
+        # Multiplied: grains must differ in high bits, or a coarse leaf is taken for a fine one.
+        word = (np.uint64(max(grain[i], to)) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
         for f in range(bins.shape[1]):
             b = bins[i, f]
             value = np.uint64(b) if b == MISSING else np.uint64(b >> steps)
