@@ -1,5 +1,5 @@
-"""What all tests share: UTC, laws that are not judged by the time of a first compilation, and an
-order in which nobody waits for the longest ones at the end."""
+"""What all tests share: UTC, laws that are not judged by the time of a first compilation, JVMs that
+compile little, and an order in which nobody waits for the longest ones at the end."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from hypothesis import HealthCheck, settings
 
 os.environ["TZ"] = "UTC"
 time.tzset()
+# A JVM of a test lives for seconds: what its second compiler takes (a quarter of a run's processor
+# time) never comes back.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 settings.register_profile(
     "geoflux", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]

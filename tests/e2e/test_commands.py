@@ -252,6 +252,7 @@ duration = "3s"
 """
 
 
+@pytest.mark.long
 def test_an_application_of_three_operators(tmp_path: Path) -> None:
     file, out = tmp_path / "application.toml", tmp_path / "out"
     file.write_text(APPLICATION)

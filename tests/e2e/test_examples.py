@@ -75,6 +75,7 @@ def test_the_windows_tutorial(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_the_hotspot_tutorial(tmp_path: Path) -> None:
     lines = _lines(tmp_path, "hotspot.py")
     assert any(" split" in line and "x the mean and gives" in line for line in lines)
@@ -86,6 +87,7 @@ def test_the_hotspot_tutorial(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_the_operator_tutorial(tmp_path: Path) -> None:
     lines = _lines(tmp_path, "own_operator.py")
     assert lines[0].startswith("20000 rows in ")

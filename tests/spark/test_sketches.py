@@ -104,6 +104,7 @@ def answers_are_right(out: Path) -> dict[str, int]:
     return {name: manifest[name] for name in ("epoch", "carried_out")}
 
 
+@pytest.mark.long
 def test_killed_while_scaled_out_and_in_and_asked_all_the_same(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
