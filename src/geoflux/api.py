@@ -12,6 +12,7 @@ or over a streaming DataFrame that is there already:
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -237,7 +238,7 @@ def opened_inputs(
         noted = store.read_json(RUN)
         inputs = noted_inputs(config, store, noted)
         # Whoever asks the run later goes by the settings that it went on with.
-        store.write_json(RUN, noted | {"config": config.as_dict()})
+        store.write_json(RUN, noted | settings_note(config))
         return inputs
     lane = "fast"
     started = time.time() if started is None else started
@@ -264,11 +265,16 @@ def note_run(
 ) -> None:
     """Write down what a new run is: ``about`` says since when it goes, its lane, and, within an
     application, which streams it reads."""
-    noted = {"config": config.as_dict(), **about}
+    noted = {**settings_note(config), **about}
     noted["schema"] = schema.serialize().to_pybytes().hex()
     noted |= {"operator": operator} if operator else {}
     noted |= {"seal": store.seal.note()} if store.seal is not None else {}
     store.write_json(RUN, noted)
+
+
+def settings_note(config: Config) -> dict[str, Any]:
+    """The settings as a run notes them, with the folder from which their relative paths count."""
+    return {"config": config.as_dict(), "folder": os.getcwd()}
 
 
 def noted_inputs(config: Config, store: Store, noted: dict[str, Any]) -> Inputs:

@@ -225,6 +225,11 @@ def _across(config: Config) -> list[str]:
                 f"synopsis.{less} = {getattr(config.synopsis, less)}: expected less than "
                 f"synopsis.{more} = {getattr(config.synopsis, more)}"
             )
+    if config.synopsis.most_slots and not (config.flux.budget or config.flux.memory):
+        problems.append(
+            f"synopsis.most_slots = {config.synopsis.most_slots}: slots come when one does not "
+            "keep up, or has no memory left; set flux.budget (for example 2s) or flux.memory"
+        )
     if config.source.kind == "files" and not config.source.path:
         problems.append('source.path is empty: source.kind = "files" needs a folder of events')
     if (

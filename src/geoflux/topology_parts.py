@@ -159,7 +159,7 @@ def _note_reader(
     """Write down what a reader of streams reads, as for any run."""
     api.checked(config, store, False, _work_name(node))
     if store.exists(RUN):
-        store.write_json(RUN, store.read_json(RUN) | {"config": config.as_dict()})
+        store.write_json(RUN, store.read_json(RUN) | api.settings_note(config))
         return
     streams: dict[str, list[str]] = {}
     for stream in topology.inputs(node.name):

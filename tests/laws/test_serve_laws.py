@@ -191,12 +191,12 @@ class _Knowing:
         self.registry = Registry()
         self.journal = Journal(path, self.registry.line)
         self.reader = ChangeReader(run.store, path.name)
-        self.journal.catch_up()
+        asyncio.run(self.journal.catch_up())
         if run.engine.last is not None:
             self.hear(run.engine.manifest(run.engine.last))
 
     def hear(self, manifest: Any) -> None:
-        self.journal.catch_up()
+        asyncio.run(self.journal.catch_up())
         changes = self.reader.changes(manifest)
         if changes.ended is None:
             self.registry.resync(changes.read_upto, changes.came, changes.refused)

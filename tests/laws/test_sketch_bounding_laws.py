@@ -7,9 +7,11 @@ import numpy.typing as npt
 from hypothesis import given
 from hypothesis import strategies as st
 
+from geoflux.bench.synopsis_truth import widest_grain
 from geoflux.sketch.bounding import bounded
 from geoflux.sketch.leaves import MISSING, Leaves, of_rows
 from geoflux.sketch.leaves import merged as merged_leaves
+from geoflux.sketch.spreads import quantiles
 
 FEATURES, LAST = 3, 4
 
@@ -88,3 +90,22 @@ def test_no_limit_changes_nothing() -> None:
     leaves = of_rows(rows * 0, rows * 0 + 1, rows[:, None].astype(np.uint8), rows[:, None] + 0.5)
     assert bounded(leaves, 0, LAST) is leaves
     assert len(bounded(leaves, 3, LAST)) == 3
+
+
+@given(observed(), st.integers(1, 9), st.integers(0, FEATURES - 1), st.floats(0.01, 0.99))
+def test_a_quantile_is_within_one_bin_as_wide_as_leaves_there_have_it(
+    given_rows: tuple[Leaves, npt.NDArray[np.float64], Leaves], most: int, f: int, share: float
+) -> None:
+    first, values, then = given_rows
+    leaves = bounded(merged_leaves([first, then]), most, LAST)
+    has = leaves.bins[:, f] != MISSING
+    if not has.any():
+        return
+    n = leaves.count[has].astype(np.float64)
+    ends = leaves.lows[has, f], leaves.mean[has, f], leaves.highs[has, f]
+    found = quantiles(np.array([0, len(n)]), n, n, n, *ends, np.array([share]))[:, 0, 0]
+    mine = values[:, f][~np.isnan(values[:, f])]
+    truth = float(np.quantile(mine, share, method="inverted_cdf"))
+    assert found[1] <= truth <= found[2]
+    wide = widest_grain(leaves, int(truth), f)
+    assert abs((int(found[0]) >> wide) - (int(truth) >> wide)) <= 1

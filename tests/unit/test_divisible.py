@@ -233,7 +233,9 @@ def test_a_policy_is_chosen_by_the_operator() -> None:
     from geoflux.errors import ConfigError
     from geoflux.keyed_api import first_plan, policy_of
 
-    config = Config.from_dict({"engine": {"slots": 3}, "synopsis": {"most_slots": 9}})
+    config = Config.from_dict(
+        {"engine": {"slots": 3}, "synopsis": {"most_slots": 9}, "flux": {"budget": "2s"}}
+    )
     assert isinstance(policy_of(config, WindowedGroupBy("a", "b", "mean", rows=2)), FluxPolicy)
     chosen = policy_of(config, Regions())
     assert isinstance(chosen, SynopsisPolicy)

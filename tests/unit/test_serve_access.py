@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
+from typing import Any
 
+import anyio
 import pytest
 
 from geoflux.errors import ConfigError
 from geoflux.serve.app import create_app
 from geoflux.serve.server import alone
 from geoflux.serve.tokens import TokenFile
-from served import PARIS, LiveRun, served
+from served import PARIS, LiveRun, Served, served
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +124,70 @@ def test_bodies_rates_and_streams_have_limits(run: LiveRun) -> None:
         assert codes == [200, 200, 200, 200, 429]
         assert int(s.client.get("/v1/me", headers=s.bob).headers["retry-after"]) >= 1
         assert s.client.get("/v1/me", headers=s.ops).status_code == 200
+
+
+def test_nothing_of_a_body_is_read_before_its_sender_is_known(run: LiveRun) -> None:
+    with served(run, burst=2, rate=0.01) as s:
+        told = [_sent(s, who) for who in ({}, s.ann, s.ann, s.ann)]
+        assert told == [(401, 0), (422, 1), (422, 1), (429, 0)]
+
+
+def test_a_body_that_does_not_come_is_given_up(run: LiveRun) -> None:
+    with served(run, patience="200ms") as s:
+        began = time.monotonic()
+        assert _sent(s, s.ann, comes=False) == (408, 2)
+        assert time.monotonic() - began < 10
+        long = {"token": "x" * 5000}
+        assert s.client.post("/v1/session", json=long).status_code == 413
+
+
+def _sent(s: Served, headers: dict[str, str], comes: bool = True) -> tuple[int, int]:
+    """The status of a subscription without content, and how often its body was asked for; one that
+    does not come begins and stops."""
+    asked, statuses = 0, []
+
+    async def receive() -> dict[str, Any]:
+        nonlocal asked
+        asked += 1
+        if asked > 1:
+            await anyio.sleep(60)
+        return {"type": "http.request", "body": b"{}", "more_body": not comes}
+
+    async def send(message: dict[str, Any]) -> None:
+        statuses.append(message.get("status"))
+
+    pairs = {"host": "localhost", "content-type": "application/json", **headers}
+    scope = {
+        "type": "http", "method": "POST", "path": "/v1/subscriptions", "query_string": b"",
+        "http_version": "1.1", "scheme": "http", "root_path": "", "raw_path": b"",
+        "server": ("localhost", 80), "client": ("x", 1),
+        "headers": [(k.lower().encode(), v.encode()) for k, v in pairs.items()],
+    }  # fmt: skip
+    app: Any = s.client.app
+    assert s.client.portal is not None
+    s.client.portal.call(app, scope, receive, send)
+    return statuses[0], asked
+
+
+def test_a_token_has_few_sessions_and_they_end_with_it(run: LiveRun) -> None:
+    with served(run) as s:
+        tokens = [h["Authorization"].removeprefix("Bearer ") for h in (s.ann, s.bob)]
+        first, kept = (
+            s.client.post("/v1/session", json={"token": token}).cookies["geoflux_session"]
+            for token in tokens
+        )
+        for _ in range(20):  # ann's own oldest gives way, and nobody else's
+            s.client.post("/v1/session", json={"token": tokens[0]})
+        s.client.cookies.clear()
+
+        def known(cookie: str) -> int:
+            return s.client.get(
+                "/v1/me", headers={"Cookie": f"geoflux_session={cookie}"}
+            ).status_code
+
+        assert (known(first), known(kept)) == (401, 200)
+        s.tokens.revoke(kept.partition(".")[0])
+        assert known(kept) == 401
 
 
 def test_headers_keep_browsers_careful_and_other_names_are_refused(run: LiveRun) -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from fastapi.testclient import TestClient
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from test_sketching import WEATHER, ran
 
 from geoflux.sections_serve import ServeConfig
 from geoflux.serve.app import create_app
+from geoflux.serve.arrow_bodies import claims
 from geoflux.serve.event_inbox import ARROW
 from geoflux.serve.tokens import TokenFile
 from served import PARIS, LiveRun, event, served
@@ -29,11 +34,16 @@ def lines(events: list[dict[str, Any]]) -> bytes:
     return "".join(json.dumps(row) + "\n" for row in events).encode()
 
 
-def arrow(events: list[dict[str, Any]]) -> bytes:
-    table, out = pa.Table.from_pylist(events), pa.BufferOutputStream()
-    with pa.ipc.new_stream(out, table.schema) as writer:
+def stream(table: pa.Table, codec: str | None = None) -> bytes:
+    out = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=codec)
+    with pa.ipc.new_stream(out, table.schema, options=options) as writer:
         writer.write_table(table)
     return out.getvalue().to_pybytes()
+
+
+def arrow(events: list[dict[str, Any]]) -> bytes:
+    return stream(pa.Table.from_pylist(events))
 
 
 def test_batches_of_lines_and_of_arrow_are_taken_in_once(run: LiveRun) -> None:
@@ -44,16 +54,19 @@ def test_batches_of_lines_and_of_arrow_are_taken_in_once(run: LiveRun) -> None:
             "/v1/events", content=lines([event(1), event(2)]), headers=s.ops | NDJSON
         )
         assert (first.status_code, first.json()) == (202, {"accepted": 2, "again": False})
+        keyed = s.ops | NDJSON | {"Idempotency-Key": "k1"}
+        other = s.ops | {"Content-Type": ARROW, "Idempotency-Key": "k2"}
         for again in (False, True):
-            keyed = s.ops | {"Idempotency-Key": "k1"}
-            sent = s.client.post("/v1/events", content=lines([event(3)]), headers=keyed | NDJSON)
+            sent = s.client.post("/v1/events", content=lines([event(3)]), headers=keyed)
             assert sent.json() == {"accepted": 1, "again": again}
-            sent = s.client.post(
-                "/v1/events",
-                content=arrow([event(4), event(5)]),
-                headers=keyed | {"Content-Type": ARROW},
-            )
+            sent = s.client.post("/v1/events", content=arrow([event(4), event(5)]), headers=other)
             assert sent.json() == {"accepted": 2, "again": again}
+        for content, headers in (
+            (lines([event(9)]), keyed),
+            (arrow([event(9)]), other),
+            (arrow([event(9)]), other | {"Idempotency-Key": "k1"}),
+        ):
+            assert s.client.post("/v1/events", content=content, headers=headers).status_code == 409
         s.client.post("/v1/events", content=lines([event(6)])[:-1], headers=s.ops | NDJSON)
         s.client.post(
             "/v1/events", content=arrow([event(7)]), headers=s.ops | {"Content-Type": ARROW}
@@ -86,6 +99,37 @@ def test_batches_that_are_none_are_refused_whole(
         told = s.client.post("/v1/events", content=body, headers=s.ops | {"Content-Type": media})
         assert told.status_code == status, told.text
         assert s.epoch()["received"] == 0
+
+
+@pytest.mark.parametrize("codec", [None, "lz4", "zstd"])
+def test_what_an_arrow_body_claims_is_known_before_it_is_unfolded(
+    run: LiveRun, codec: str | None
+) -> None:
+    columns = {name: pa.array([1.0] * 1000) for name in ("id", "lon", "lat", "time")}
+    words = pa.array(["a", "b"] * 500).dictionary_encode()
+    honest = stream(pa.table({**columns, "word": words}), codec)
+    claimed = claims(honest)
+    assert claimed.rows == 1000
+    assert 4 * 8000 <= claimed.nbytes < 4 * 8000 + 10_000
+    nulls = stream(pa.table({n: pa.nulls(1 << 30) for n in columns}), codec)
+    zeros = stream(pa.table({n: pa.array(np.zeros(1 << 24)) for n in columns}), codec)
+    for bomb in (nulls, zeros)[: 2 if codec else 1]:
+        assert len(bomb) < 8_000_000
+        with served(run) as s:
+            told = s.client.post(
+                "/v1/events", content=bomb, headers=s.ops | {"Content-Type": ARROW}
+            )
+            assert (told.status_code, "unfolds" in told.json()["detail"]) == (413, True)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 10_000), st.binary(min_size=1, max_size=8))
+def test_damaged_headers_are_refused_and_never_more(place: int, damage: bytes) -> None:
+    body = bytearray(arrow([event(1), event(2)]))
+    place %= len(body)
+    body[place : place + len(damage)] = damage
+    with contextlib.suppress(ValueError):
+        assert claims(bytes(body)).rows >= 0
 
 
 def test_users_send_events_only_where_they_may(run: LiveRun) -> None:

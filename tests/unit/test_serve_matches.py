@@ -180,6 +180,32 @@ def test_streams_per_user_are_counted_and_a_revoked_token_ends_them(run: LiveRun
         assert time.monotonic() - began < 20
 
 
+def test_whoever_comes_from_far_is_told_where_it_is_and_cut_when_revoked(run: LiveRun) -> None:
+    with served(run) as s:
+        s.epoch()
+        for n in range(140):
+            run.send([event(n + 1)])
+            run.epoch()
+        run.send([event(1000)])
+        s.epoch()
+        client = Client(s, s.ann, b"from=start")
+        assert s.client.portal is not None
+        s.client.portal.call(client.listen, 1.0)
+        places = [line for line in client.text.split("\n") if line.startswith("id: ")]
+        assert len(places) >= 3  # though nothing was for ann
+        parts = s.client.app.state.parts  # type: ignore[attr-defined]
+        looks, still = [], parts.access.still
+        parts.access.still = lambda request: (
+            len(looks) < 1 and not looks.append(1) and still(request)
+        )
+        before = parts.history.reads
+        parts.history._kept.clear()
+        began = time.monotonic()
+        s.client.portal.call(Client(s, s.ann, b"from=start").listen, 30.0)
+        assert time.monotonic() - began < 20
+        assert parts.history.reads - before <= 64
+
+
 @pytest.mark.parametrize(
     "place", ["x", "1", "-1-0", "1-2-3", "9-0", "99999999999999999999-1", "%00"]
 )

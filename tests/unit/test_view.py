@@ -196,7 +196,7 @@ def test_places_have_names_and_nobody_lives_at_sea() -> None:
 
 def client(directory: Path, **more: Any) -> TestClient:
     app = FastAPI()
-    app.include_router(view_router(directory, more.get("require", lambda: None)))
+    app.include_router(view_router(directory, more.get("require", lambda: None), lambda _: True))
     app.include_router(page_router())
     return TestClient(app)
 
@@ -235,18 +235,23 @@ def test_the_stream_tells_of_epochs_as_they_are_committed(tmp_path: Path) -> Non
     run.epoch()
     rows = EpochRows(chosen(tmp_path))
 
-    class Connected:
-        async def is_disconnected(self) -> bool:
-            return False
+    allowed = True
+
+    async def goes_on() -> bool:
+        return allowed
 
     async def heard() -> list[str]:
-        told = _messages(Connected(), [""], lambda _: rows)  # type: ignore[arg-type]
+        nonlocal allowed
+        told = _messages(goes_on, [""], lambda _: rows)
         first = await anext(told)
         await asyncio.to_thread(run.epoch)
-        return [first, await asyncio.wait_for(anext(told), 10)]
+        news = await asyncio.wait_for(anext(told), 10)
+        allowed = False  # revoked: it ends by itself
+        assert await asyncio.wait_for(anext(told, "over"), 10) == "over"
+        return [first, news]
 
     hello, news = asyncio.run(heard())
-    assert hello == 'event: hello\ndata: {"": 0}\n\n'
+    assert hello == 'event: hello\ndata: {"":0}\n\n'
     assert news.startswith("event: epoch\ndata: ")
     told = json.loads(news.splitlines()[1].removeprefix("data: "))
     assert (told["operator"], told["epoch"]) == ("", 1)

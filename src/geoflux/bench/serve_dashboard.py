@@ -133,7 +133,7 @@ def served(directory: Path) -> Iterator[str]:
 
     app = FastAPI(docs_url=None, redoc_url=None)
     install(app)
-    app.include_router(view_router(directory, lambda: None))
+    app.include_router(view_router(directory, lambda: None, lambda _: True))
     app.include_router(page_router())
     with listening(app) as address:
         yield address

@@ -17,6 +17,7 @@ from geoflux.bench.synopsis_queries import times_of
 from geoflux.bench.table import Bars
 from geoflux.sketch.evaluate import prepare
 from geoflux.sketch.forest import Forest
+from geoflux.sketch.leaves import EXACT, MISSING, Leaves
 from geoflux.spatial.geohash import codes
 from geoflux.workload.weather import FEATURES, Weather
 
@@ -122,12 +123,13 @@ def measure_truth(whole: Forest, seen: Weather, count: int) -> dict[str, Any]:
 
 def _quantiles(whole: Forest, seen: Weather, count: int) -> dict[str, Any]:
     """Whether quantiles of whole trees are at most one bin away from those of the observations: in
-    the bin of the true one or next to it. Leaves of a region and hour may have merged bins, so the
-    answer's own bounds must hold the truth as well."""
+    the bin of the true one or next to it, where a bin is as wide as the leaves around the true one
+    have it (those of a busy region have merged bins). Beside it: by the finest bins of the tree,
+    and whether the answer's own bounds hold the truth."""
     dice = np.random.default_rng(8)
     schema = whole.schema
     tree = np.searchsorted(whole.trees, codes(seen.lon, seen.lat, schema.tree_bits))
-    near, bounded = [], []
+    near, finest, bounded = [], [], []
     asked = ", ".join(f"quantile(t2m_k, {share})" for share in _SHARES)
     for place in dice.integers(0, len(whole.trees), max(count // 10, 10)):
         values = np.sort(seen.values[tree == place, 0])
@@ -140,9 +142,21 @@ def _quantiles(whole: Forest, seen: Weather, count: int) -> dict[str, Any]:
             got = column.only  # type: ignore[union-attr]
             truth = float(np.quantile(values, share, method="inverted_cdf"))
             bins = np.searchsorted(edges[1:-1], [got.value[0], truth], side="right")
-            near.append(abs(int(bins[0]) - int(bins[1])) <= 1)
+            wide = bins >> widest_grain(one.leaves(), int(bins[1]))
+            near.append(abs(int(wide[0]) - int(wide[1])) <= 1)
+            finest.append(abs(int(bins[0]) - int(bins[1])) <= 1)
             bounded.append(got.low[0] - 1e-9 <= truth <= got.high[0] + 1e-9)
     return {
         "quantiles_within_one_bin": float(np.mean(near)) if near else None,
+        "quantiles_within_finest_bin": float(np.mean(finest)) if finest else None,
         "quantiles_within_bounds": float(np.mean(bounded)) if bounded else None,
     }
+
+
+def widest_grain(leaves: Leaves, place: int, feature: int = 0) -> int:
+    """The grain of the widest bin, among those of some leaves, that holds the finest bin at a
+    place."""
+    grain, bins = leaves.grain.astype(np.int64), leaves.bins[:, feature]
+    binned = (bins != EXACT) & (bins != MISSING)
+    holds = binned & (place >> grain == bins.astype(np.int64))
+    return int(grain[holds].max(initial=0))

@@ -16,9 +16,11 @@ import matplotlib.dates
 import numpy as np
 import numpy.typing as npt
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from geoflux.cli.coast import coastlines
 from geoflux.cli.report_style import LIGHT
 from geoflux.cli.svg import COLOUR, new_axes, new_figure, style_of
 from geoflux.errors import ConfigError
@@ -101,7 +103,7 @@ def _bar_days(starts: npt.NDArray[np.datetime64]) -> float:
 
 
 def field_map(data: Field, title: str, colour: Mapping[str, str] = COLOUR) -> Figure:
-    """Filled contours of the feature, lines of the second one, populated places behind them."""
+    """Filled contours of the feature, lines of the second one, coasts and populated places."""
     if not np.isfinite(data.values).any():
         raise ConfigError(f"nothing was observed of {data.name} there; ask for another time or box")
     wide = data.west_to_east[-1] - data.west_to_east[0]
@@ -128,6 +130,8 @@ def field_map(data: Field, title: str, colour: Mapping[str, str] = COLOUR) -> Fi
     if data.lines is not None and np.isfinite(data.lines.values).any():
         _lines(axes, data.lines, colour)
     _places(axes, data, colour)
+    coast = LineCollection(coastlines(), colors=colour["ink"], linewidths=0.7, alpha=0.6)
+    axes.add_collection(coast, autolim=False)
     axes.set_xlim(ends[0], ends[1])
     axes.set_ylim(ends[2], ends[3])
     for axis in (axes.xaxis, axes.yaxis):

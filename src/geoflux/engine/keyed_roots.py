@@ -181,13 +181,14 @@ def found_among(places: Any, counts: Any, sizes: Any, rows: Any) -> Any:
     first, start, found, low = 0, 0, 0, 0
     for batch in range(counts.size):
         some, size = places[first : first + counts[batch]], sizes[batch]
-        ascend, inside = True, True
-        before = np.int64(0)
-        for place in some:
-            ascend &= place >= before
-            inside &= (place >= 0) & (place < size)
-            before = place
-        if not inside:
+        # Whole stretches at once, by what has no branches: most results are of no further interest.
+        falls, outside = 0, 0
+        for at in range(some.size):
+            outside += int(np.uint64(some[at]) >= np.uint64(size))
+        for at in range(1, some.size):
+            falls += int(some[at] < some[at - 1])
+        ascend = falls == 0 and outside == 0
+        if outside:
             for place in some:
                 if not 0 <= place < size and place != _NONE:
                     return hits, parents, batch, place
@@ -196,10 +197,13 @@ def found_among(places: Any, counts: Any, sizes: Any, rows: Any) -> Any:
             high += 1
         if ascend:
             for row in range(low, high):
-                at = np.searchsorted(some, rows[row] - start)
-                while at < some.size and some[at] == rows[row] - start:
-                    hits[found], parents[found] = first + at, row
-                    found, at = found + 1, at + 1
+                wanted = rows[row] - start
+                hit = wanted  # where it is if every row gives one result
+                if hit >= some.size or some[hit] != hit or (hit > 0 and some[hit - 1] == hit):
+                    hit = np.searchsorted(some, wanted)
+                while hit < some.size and some[hit] == wanted:
+                    hits[found], parents[found] = first + hit, row
+                    found, hit = found + 1, hit + 1
         elif high > low:
             for at in range(some.size):
                 row = low + np.searchsorted(rows[low:high], start + some[at])

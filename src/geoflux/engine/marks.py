@@ -59,8 +59,7 @@ class Marks:
         """After rows were put into another order: row ``i`` is the one that was at ``order[i]``."""
         if not len(self):
             return self
-        places = _found(order, self.places)
-        found = np.searchsorted(self.places, order[places])
+        places, found = _found(order, self.places)
         return Marks(places, self.roots[found], self.ids[found])
 
     def among(self, rows: Ints) -> Marks:
@@ -102,6 +101,7 @@ class Marks:
 
 @numba.njit(cache=True)
 def _found(order: Any, places: Any) -> Any:
+    """Where in an order the given places are, and which of them each is."""
     known = np.zeros(order.size, np.bool_)
     known[places] = True
     found, count = np.empty(places.size, np.int64), 0
@@ -109,7 +109,13 @@ def _found(order: Any, places: Any) -> Any:
         if known[order[i]]:
             found[count] = i
             count += 1
-    return found
+    ranks = np.empty(places.size, np.int64)
+    which = np.empty(order.size, np.int32)  # only where something is followed: never read elsewhere
+    for rank in range(places.size):
+        which[places[rank]] = rank
+    for k in range(count):
+        ranks[k] = which[order[found[k]]]
+    return found, ranks
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ from fastapi.responses import PlainTextResponse
 from geoflux.config import Config
 from geoflux.errors import GeofluxError
 from geoflux.sections_serve import ServeConfig
+from geoflux.serve.access import SESSION_PATH, Door
 from geoflux.serve.headers import CarefulHeaders, HostCheck, allowed_hosts
 from geoflux.serve.limits import BodyLimit
 from geoflux.serve.metrics import Counting, HttpCounts, health, metrics
@@ -31,10 +32,12 @@ from geoflux.serve.subscription_routes import subscription_router
 from geoflux.serve.view_routes import view_router
 from geoflux.settings import bytes_of
 
+_SESSION_BYTES = 4096
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {"model": ProblemDetails, "description": text}
     for code, text in {
         401: "No token, or one that is not known.", 403: "Not allowed.", 404: "Nothing of yours.",
+        408: "The body does not come.",
         409: "The run cannot do this.", 413: "The body is too long.", 415: "Another media type.",
         422: "What was asked cannot be done; the detail says why.", 429: "Too often.",
         503: "Not now; ask again.",
@@ -60,17 +63,17 @@ def create_app(directory: Path, settings: ServeConfig, config: Config | None = N
     _observing(app, parts, counts)
     for router in (subscription_router, question_router, state_router, session_router):
         app.include_router(router(parts))
-    app.include_router(view_router(directory, parts.access.operator))
+    app.include_router(view_router(directory, parts.access.operator, parts.access.still))
     app.include_router(page_router())
-    app.add_middleware(_limited, most=bytes_of(settings.body))
+    app.add_middleware(
+        BodyLimit, most=bytes_of(settings.body), less={SESSION_PATH: _SESSION_BYTES},
+        patience_seconds=parts.tempo.patience_seconds,
+    )  # fmt: skip
+    app.add_middleware(Door, access=parts.access)
     app.add_middleware(CarefulHeaders)
     app.add_middleware(HostCheck, hosts=allowed_hosts(settings))
     app.add_middleware(Counting, counts=counts)
     return app
-
-
-def _limited(app: Any, most: int) -> BodyLimit:
-    return BodyLimit(app, most)
 
 
 def _observing(app: FastAPI, parts: Parts, counts: HttpCounts) -> None:

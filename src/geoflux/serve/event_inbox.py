@@ -2,7 +2,8 @@
 
 Lines of NDJSON are appended to one file that grows. A batch with a key of the client's own becomes
 a file named by that key, and so does a batch of Arrow: sent again, it is found to be there, and no
-event is doubled. Rows that the run cannot use are quarantined by it, as from any other file.
+event is doubled; another batch with the same key is refused. Rows that the run cannot use are
+quarantined by it, as from any other file.
 """
 
 from __future__ import annotations
@@ -19,12 +20,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from geoflux.engine.intake import POSITION_ID, EventColumns
-from geoflux.serve.journal import Journal, write_durably
+from geoflux.serve.arrow_bodies import Claims, claims
+from geoflux.serve.journal import Journal, sync_folder, write_durably
 from geoflux.serve.problems import Problem
 from geoflux.serve.served_run import NAME, ServedRun
 
 NDJSON = ("application/x-ndjson", "application/jsonl", "application/json-lines")
 ARROW = "application/vnd.apache.arrow.stream"
+_MOST_ROWS = 5_000_000
+_MOST_BYTES = 256 << 20
+_DIGEST = b"geoflux.batch"
 
 
 @dataclass(frozen=True)
@@ -103,6 +108,7 @@ class EventInbox:
     def _columns(self, body: bytes) -> tuple[bytes, int]:
         """A stream of Arrow as Parquet."""
         try:
+            _check_claims(claims(body))
             with pa.ipc.open_stream(body) as reader:
                 table = reader.read_all()
             table.validate(full=True)
@@ -120,8 +126,9 @@ class EventInbox:
         if len(set(names)) < len(names):
             raise Problem(422, "two columns have the same name", "malformed_arrow")
         out = io.BytesIO()
+        noted = {**(table.schema.metadata or {}), _DIGEST: hashlib.sha256(body).hexdigest()}
         try:
-            pq.write_table(table, out)
+            pq.write_table(table.replace_schema_metadata(noted), out)
         except (pa.ArrowException, ValueError) as error:
             detail = f"the columns cannot be kept as Parquet: {_first_line(error)}"
             raise Problem(422, detail, "malformed_arrow") from None
@@ -137,8 +144,34 @@ def _named(user: str, key: str) -> str:
 
 
 def _put(path: Path, data: bytes) -> bool:
-    """Write a file unless it is there; whether it was."""
-    return path.exists() or not write_durably(path, data)
+    """Write a file unless it is there; whether it was. Refused where it holds something else."""
+    others = [path.with_suffix(suffix) for suffix in (".ndjson", ".parquet")]
+    differs = any(other.exists() for other in others if other != path)
+    if not differs and write_durably(path, data):
+        return False
+    if differs or _content(path.read_bytes()) != _content(data):
+        raise Problem(
+            409, "another batch was sent with this Idempotency-Key; use a new key for each batch",
+            "duplicate_key",
+        )  # fmt: skip
+    sync_folder(path.parent)  # whoever wrote it may have died before
+    return True
+
+
+def _content(data: bytes) -> bytes:
+    """What tells whether two files hold the same batch: all of it, or what came as Arrow."""
+    if not data.startswith(b"PAR1"):
+        return data
+    metadata = pq.read_schema(io.BytesIO(data)).metadata or {}
+    return bytes(metadata.get(_DIGEST, b""))
+
+
+def _check_claims(claimed: Claims) -> None:
+    if claimed.rows > _MOST_ROWS or claimed.nbytes > _MOST_BYTES:
+        raise Problem(
+            413, f"the batch unfolds to {claimed.rows:,} events of {claimed.nbytes:,} bytes; "
+            f"expected at most {_MOST_ROWS:,} and {_MOST_BYTES:,}, send it in parts", "body",
+        )  # fmt: skip
 
 
 def _first_line(error: BaseException) -> str:

@@ -24,6 +24,7 @@ from geoflux.serve.registry import Registry
 from geoflux.serve.served_run import ServedRun
 
 LOOK_SECONDS = 0.05
+_AGAIN_SECONDS = 0.5
 _RECENT = 512
 _log = logging.getLogger("geoflux.serve")
 
@@ -42,24 +43,34 @@ class Follower:
     totals: Counter[str] = field(default_factory=Counter)
     """Since the server looks on."""
     blocks: BlockList = field(default_factory=BlockList)
+    fault: str = ""
+    """Why the run cannot be followed at the moment."""
     clock: Callable[[], float] = time.time
     _reader: ChangeReader | None = None
     _woken: asyncio.Event = field(default_factory=asyncio.Event)
+    _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def follow(self) -> None:
-        """Look on until cancelled; what cannot be read is tried again."""
-        told = ""
+        """Look on until cancelled; what cannot be read is said, and tried again."""
         while True:
             try:
                 while await self.look():
                     pass
-                told = ""
+                self.fault = ""
+            except Problem:
+                await asyncio.sleep(_AGAIN_SECONDS)  # there is no run yet
             except (GeofluxError, OSError) as error:
-                if str(error) != told and not isinstance(error, Problem):
-                    told = str(error)
-                    _log.warning("the run cannot be followed at the moment: %s", told)
-                await asyncio.sleep(0.5)
+                self._note(str(error))
+                await asyncio.sleep(_AGAIN_SECONDS)
+            except Exception as error:  # nobody expected it: everybody's streams depend on this
+                self._note(f"{type(error).__name__}: {error}", error)
+                await asyncio.sleep(_AGAIN_SECONDS)
             await asyncio.sleep(LOOK_SECONDS)
+
+    def _note(self, fault: str, error: Exception | None = None) -> None:
+        if fault != self.fault:
+            self.fault = fault
+            _log.warning("the run cannot be followed at the moment: %s", fault, exc_info=error)
 
     async def look(self) -> bool:
         """Take in the next epoch, if it counts."""
@@ -95,12 +106,12 @@ class Follower:
 
     async def opened(self) -> Journal:
         """The control file, and all that it says; refused where there is none."""
-        if self.journal is None:
-            path = self.run.control_inbox()
-            journal = Journal(path, self.registry.line)
-            journal.catch_up()
-            self.journal = journal
-        return self.journal
+        async with self._opening:
+            if self.journal is None:
+                journal = Journal(self.run.control_inbox(), self.registry.line)
+                await journal.catch_up()
+                self.journal = journal
+            return self.journal
 
     async def _begin(self) -> None:
         try:
@@ -133,7 +144,7 @@ class Follower:
     async def _settle(self, manifest: Manifest) -> None:
         assert self._reader is not None
         if self.journal is not None:
-            self.journal.catch_up()  # others may have written to the same file
+            await self.journal.catch_up()  # others may have written to the same file
         try:
             changes = await asyncio.to_thread(self._reader.changes, manifest)
         except StateError:

@@ -12,11 +12,14 @@ import asyncio
 import os
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 from geoflux.errors import SourceError
 
+T = TypeVar("T")
 OnLine = Callable[[int, bytes], None]
 """Gets the offset of a line, and the line without its newline."""
 _BLOCK = 1 << 22
@@ -40,6 +43,9 @@ class Journal:
     """Up to here lines were handed over."""
     _waiting: list[tuple[bytes, asyncio.Future[None]]] = field(default_factory=list)
     _writing: asyncio.Task[None] | None = None
+    _handing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _disk: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "journal"))
+    """A thread of its own: nobody's answer waits behind somebody's long question."""
 
     async def append(self, lines: bytes) -> None:
         """Whole lines; they are on disk when this returns."""
@@ -53,16 +59,19 @@ class Journal:
         while self._waiting:
             batch, self._waiting = self._waiting, []
             try:
-                before = await asyncio.to_thread(
-                    append_durably, self.path, b"".join(d for d, _ in batch)
-                )
-                if before == self.end:  # nobody else wrote meanwhile
-                    self._hand_over(self.end, b"".join(data for data, _ in batch))
-                else:
-                    self.catch_up()
+                lines = b"".join(data for data, _ in batch)
+                before = await self._on_disk(append_durably, self.path, lines, self.end)
+                async with self._handing:
+                    if before == self.end:  # nobody else wrote meanwhile
+                        self._hand_over(self.end, lines)
+                    else:
+                        await self._catch_up()
             except OSError as error:
                 problem = SourceError(f"{self.path} cannot be written: {error.strerror}")
                 _fail(batch, problem)
+                continue
+            except SourceError as error:
+                _fail(batch, error)
                 continue
             except BaseException as error:  # whoever waits must not wait for ever
                 _fail(batch, error)
@@ -71,18 +80,17 @@ class Journal:
                 if not done.done():
                     done.set_result(None)
 
-    def catch_up(self) -> None:
+    async def catch_up(self) -> None:
         """Hand over the lines that are in the file and were not seen."""
-        if not self.path.exists():
-            return
-        with open(self.path, "rb") as file:
-            file.seek(self.end)
-            while data := file.read(_BLOCK):
-                while not data.endswith(b"\n") and (more := file.read(_BLOCK)):
-                    data += more
-                self._hand_over(self.end, data[: data.rfind(b"\n") + 1])
-                if not data.endswith(b"\n"):
-                    return
+        async with self._handing:
+            await self._catch_up()
+
+    async def _catch_up(self) -> None:
+        while data := await self._on_disk(whole_lines, self.path, self.end):
+            self._hand_over(self.end, data)
+
+    async def _on_disk(self, work: Callable[..., T], *values: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._disk, work, *values)
 
     def _hand_over(self, offset: int, data: bytes) -> None:
         for line in data.split(b"\n")[:-1]:
@@ -102,13 +110,33 @@ def _fail(batch: list[tuple[bytes, asyncio.Future[None]]], error: BaseException)
             done.set_exception(error)
 
 
-def append_durably(path: Path, data: bytes) -> int:
-    """Append to a file and sync it, and its folder where it is new; returns where it began."""
+def whole_lines(path: Path, offset: int) -> bytes:
+    """Some of the whole lines of a file from a place on; none where there are no more."""
+    if not path.exists():
+        return b""
+    with open(path, "rb") as file:
+        file.seek(offset)
+        data = file.read(_BLOCK)
+        while b"\n" not in data and (more := file.read(_BLOCK)):
+            data += more
+    return data[: data.rfind(b"\n") + 1]
+
+
+def append_durably(path: Path, data: bytes, known: int = 0) -> int:
+    """Append to a file and sync it, and its folder where it is new; returns where it began.
+
+    A file that has become shorter than what is ``known`` of it is not appended to: whoever reads it
+    by places would skip what is written."""
     created = not path.exists()
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
     try:
         end = os.fstat(descriptor).st_size
+        if end < known:
+            raise SourceError(
+                f"{path} was cut to {end:,} bytes, of which {known:,} were read; put back what was "
+                "there, and start the server again"
+            )
         if end and os.pread(descriptor, 1, end - 1) != b"\n":
             data = b"\n" + data
         view = memoryview(data)

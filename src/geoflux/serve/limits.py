@@ -5,13 +5,14 @@ Pure values and counters; the clock is injected. What is refused is told what wo
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from geoflux.serve.problems import Problem, told
+from geoflux.serve.problems import Json, Problem, told
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -88,47 +89,65 @@ class Seats:
 
 @dataclass(frozen=True)
 class BodyLimit:
-    """Refuses bodies that are too long: at once where their length is told, else while they come.
+    """Refuses bodies that are too long, at once where their length is told, else while they come;
+    and those that do not come.
 
     An ASGI application around another; nothing of a body that is refused is kept.
     """
 
     app: ASGI
     most: int
+    less: Mapping[str, int] = field(default_factory=dict)
+    """Of some paths."""
+    patience_seconds: float = 30.0
+    """A body of which nothing comes for so long is given up."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, if its body is short enough."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        most = self.less.get(scope["path"], self.most)
         length = dict(scope["headers"]).get(b"content-length", b"0")
-        if not length.isdigit() or int(length[:18]) > self.most:
-            await self._refuse(scope, receive, send)
+        if not length.isdigit() or int(length[:18]) > most:
+            await self._too_long(most)(scope, receive, send)
             return
-        came, begun = 0, False
+        came, whole, begun = 0, False, False
+        refusal: Json | None = None
 
         async def counted() -> Message:
-            nonlocal came
-            message = await receive()
+            nonlocal came, whole, refusal
+            try:
+                async with asyncio.timeout(None if whole else self.patience_seconds):
+                    message = await receive()
+            except TimeoutError:
+                refusal = self._too_slow()
+                raise OSError("the body does not come") from None
             came += len(message.get("body", b""))
-            if came > self.most:
+            whole = whole or not message.get("more_body", False)
+            if came > most:
+                refusal = self._too_long(most)
                 raise OSError("the body is too long")
             return message
 
         async def noted(message: Message) -> None:
             nonlocal begun
-            if came <= self.most or begun:
+            if refusal is None or begun:
                 begun = True
                 await send(message)
 
         try:
             await self.app(scope, counted, noted)
         except OSError:
-            if came <= self.most or begun:
+            if refusal is None or begun:
                 raise
-        if came > self.most and not begun:  # whatever the application made of it
-            await self._refuse(scope, receive, send)
+        if refusal is not None and not begun:  # whatever the application made of it
+            await refusal(scope, receive, send)
 
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        detail = f"the body is longer than the {self.most:,} bytes that are taken; send it in parts"
-        await told(413, detail, "body", {"Connection": "close"})(scope, receive, send)
+    def _too_long(self, most: int) -> Json:
+        detail = f"the body is longer than the {most:,} bytes that are taken; send it in parts"
+        return told(413, detail, "body", {"Connection": "close"})
+
+    def _too_slow(self) -> Json:
+        detail = f"nothing of the body came for {self.patience_seconds:g} s; send it again"
+        return told(408, detail, "body", {"Connection": "close"})

@@ -8,7 +8,6 @@ says the last one it has got gets the next one next.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ import pyarrow.parquet as pq
 
 from geoflux.errors import StateError
 from geoflux.serve.epoch_facts import Manifest, placed
+from geoflux.serve.problems import plain_json
 from geoflux.serve.registry import owner
 from geoflux.serve.served_run import ServedRun
 from geoflux.state.store import Store
@@ -55,8 +55,7 @@ class Part:
             some = rows[start : start + _MOST_IN_MESSAGE].tolist()
             told = table.slice(start, len(some)).to_pylist()
             body = [{"row": row, **item} for row, item in zip(some, told, strict=True)]
-            data = {"epoch": epoch, self.kind: body}
-            yield some[-1], json.dumps(data, separators=(",", ":"), default=str)
+            yield some[-1], plain_json({"epoch": epoch, self.kind: body})
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from geoflux.serve.problems import Problem
 Cursor = tuple[int, int]
 _ID = re.compile(r"(\d{1,12})-(\d{1,15})")
 _AT_ONCE = 64
-"""Epochs that are told without a pause."""
+"""Epochs that are told without a pause, and without a look whether the client still may."""
 _HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
@@ -108,13 +108,14 @@ class MatchStream(Response):
         try:
             await put(f"retry: 1000\nid: {max(epoch, 0)}-{row if epoch >= 0 else 0}\n\n")
             while self.listener.allowed():
-                for number in range(max(epoch, 0), self.follower.last + 1):
+                behind = range(max(epoch, 0), self.follower.last + 1)[:_AT_ONCE]
+                for number in behind:
                     split = await self.history.epoch(number)
                     await self._epoch(split, row if number == epoch else 0, put)
                     epoch, row = number, max(split.rows, row if number == epoch else 0)
-                    if number % _AT_ONCE == 0:
-                        await asyncio.sleep(0)  # whoever comes from far does not hold others up
-                if not await self.follower.beyond(epoch, self.tempo.heartbeat_seconds):
+                far = len(behind) == _AT_ONCE  # told where it is, and not holding others up
+                await asyncio.sleep(0)
+                if far or not await self.follower.beyond(epoch, self.tempo.heartbeat_seconds):
                     at = f"id: {epoch}-{row}\n" if epoch >= 0 else ""
                     await put(f": heartbeat\n{at}\n")
         except TimeoutError:

@@ -61,7 +61,7 @@ def health(parts: Parts) -> dict[str, Any]:
     recent = parts.follower.recent
     newest = recent[-1] if recent else None
     return {
-        "status": "ok",
+        "status": "stuck" if parts.follower.fault else "ok",
         "run": "following" if parts.run.is_there else "waiting",
         "last_epoch": None if newest is None else newest["epoch"],
         "last_commit_age_seconds": None if newest is None

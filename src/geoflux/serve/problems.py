@@ -22,9 +22,9 @@ from geoflux.errors import ConfigError, GeofluxError, QueryError, RejectedRecord
 _log = logging.getLogger("geoflux.serve")
 _TITLES = {
     400: "Bad request", 401: "Not authenticated", 403: "Not allowed", 404: "Not found",
-    405: "Method not allowed", 409: "Conflict", 413: "Too large", 415: "Unsupported media type",
-    421: "Misdirected request", 422: "Not acceptable", 429: "Too many requests",
-    500: "Internal error", 503: "Not available now",
+    405: "Method not allowed", 408: "Too slow", 409: "Conflict", 413: "Too large",
+    415: "Unsupported media type", 421: "Misdirected request", 422: "Not acceptable",
+    429: "Too many requests", 500: "Internal error", 503: "Not available now",
 }  # fmt: skip
 
 
@@ -44,11 +44,19 @@ class Json(JSONResponse):
 
     def render(self, content: Any) -> bytes:
         """The bytes."""
-        try:
-            text = json.dumps(content, allow_nan=False, separators=(",", ":"))
-        except ValueError:
-            text = json.dumps(_finite(content), allow_nan=False, separators=(",", ":"))
-        return text.encode()
+        return plain_json(content).encode()
+
+
+def plain_json(content: Any) -> str:
+    """JSON that every reader can read; what is no number is null.
+
+    >>> plain_json({"mean": float("nan"), "rows": 0})
+    '{"mean":null,"rows":0}'
+    """
+    try:
+        return json.dumps(content, allow_nan=False, separators=(",", ":"), default=str)
+    except ValueError:
+        return json.dumps(_finite(content), allow_nan=False, separators=(",", ":"), default=str)
 
 
 def _finite(value: Any) -> Any:

@@ -77,6 +77,11 @@ class ServedRun:
         return EpochLog(self.store)
 
     @property
+    def _folder(self) -> Path:
+        """From where the run's relative paths count, wherever the server was started."""
+        return Path(self.noted.get("folder", "")) if self.is_there else Path()
+
+    @property
     def config(self) -> Config:
         """The run's settings."""
         if self._noted is None and self.started_with is not None and not self.is_there:
@@ -124,7 +129,7 @@ class ServedRun:
             )  # fmt: skip
         if not config.control.path:
             return Path(Store(str(self.directory)).path("control.ndjson"))
-        path = Path(config.control.path)
+        path = self._folder / config.control.path
         if path.is_dir() or (not path.exists() and not path.suffix):
             return path / f"{NAME}.ndjson"
         if path.suffix.lower() not in _LINES:
@@ -137,7 +142,7 @@ class ServedRun:
     def event_inbox(self) -> Path:
         """The folder that events are put into; refused where the run does not look there."""
         config = self.config
-        path = Path(config.source.path)
+        path = self._folder / config.source.path
         reasons = {
             "events come from the simulator" if config.source.kind == "simulate" else
             "events come from a DataFrame": config.source.kind != "files",

@@ -9,6 +9,7 @@ it ends when the run ends, and when its parent is gone.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import fcntl
 import importlib.util
@@ -28,8 +29,10 @@ from geoflux.errors import ConfigError, EnvironmentProblem
 from geoflux.sections_serve import ServeConfig
 from geoflux.serve.served_run import NAME, ServedRun
 from geoflux.serve.view_run import queries_directory
+from geoflux.settings import seconds
 
 _BACKLOG = 2048
+_MOST_CONNECTIONS = 20_000
 _PARENT_SECONDS = 1.0
 
 
@@ -96,15 +99,34 @@ def serve(
     run = ServedRun(queries_directory(directory))
     if run.is_there:
         assert run.store  # says so where it cannot be served
-    with alone(directory):
+    with contextlib.ExitStack() as locks:
+        for place in {directory.resolve(), run.directory.resolve()}:
+            locks.enter_context(alone(place))
         options: dict[str, Any] = {
             "log_level": "warning", "access_log": False, "server_header": False, "lifespan": "on",
             "timeout_graceful_shutdown": 1, "timeout_keep_alive": 30, "ws": "none",
-            "http": "h11",  # the faster one takes headers without end
+            "http": _patient(seconds(settings.patience)), "limit_concurrency": _MOST_CONNECTIONS,
         }  # fmt: skip
         app = create_app(directory, settings, config)
         server = uvicorn.Server(uvicorn.Config(app, **options))
         server.run(sockets=[listener])
+
+
+def _patient(longest: float) -> Any:
+    """The protocol that takes no headers without end, and waits for the first so long."""
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Patient(H11Protocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self.loop.call_later(longest, self._end_if_silent)
+
+        def _end_if_silent(self) -> None:
+            request: Any = self.cycle  # there is none before the first
+            if request is None and not self.transport.is_closing():
+                self.transport.close()
+
+    return Patient
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ asks again with the same id: what is there already is found, and nothing is plac
 from __future__ import annotations
 
 import asyncio
+import heapq
 import json
 import uuid
 from collections.abc import Mapping, Sequence
@@ -21,8 +22,8 @@ from geoflux.serve.problems import Problem
 from geoflux.serve.registry import Subscription, digest, line_of, query_id
 
 _FIELDS = ("shape", "where", "valid_from", "valid_until", "aggregate")
-_JUDGED_HERE = 32
-"""More at once are judged in a thread, so that others do not wait."""
+_JUDGED_HERE = 16_384
+"""More bytes are judged in a thread, so that others do not wait."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +43,14 @@ class Subscriptions:
     _writing: dict[tuple[str, str], asyncio.Future[None]] = field(default_factory=dict)
 
     async def place(self, user: str, asked: Sequence[Mapping[str, Any]]) -> list[Placed]:
-        """Place all of them, or none."""
+        """Place all of them, or refuse all."""
         self.follower.check_not_blocked(user)
         journal = await self.follower.opened()
         names = [str(item.get("id") or uuid.uuid4().hex) for item in asked]
         lines = [_registration(user, name, item) for name, item in zip(names, asked, strict=True)]
         if len(set(names)) < len(names):
             raise Problem(422, "two subscriptions of the batch have the same id", "duplicate_id")
-        if len(lines) <= _JUDGED_HERE:
+        if sum(map(len, lines)) <= _JUDGED_HERE:
             self._judge(lines)
         else:
             await asyncio.to_thread(self._judge, lines)
@@ -77,10 +78,17 @@ class Subscriptions:
             line = line_of({"op": "terminate", "id": query_id(user, name), "user": user})
             await self._noted(user, [name], journal.append(line))
 
-    def listed(self, user: str, after: str | None, most: int) -> list[dict[str, Any]]:
+    async def listed(self, user: str, after: str | None, most: int) -> list[dict[str, Any]]:
         """Subscriptions of a user in the order of their ids, after one of them."""
-        names = sorted(n for n in self.follower.registry.of(user) if after is None or n > after)
-        return [self.one(user, name) for name in names[:most]]
+        mine = self.follower.registry.of(user)
+        names = heapq.nsmallest(
+            most,
+            (n for n, k in mine.items() if (after is None or n > after) and k.state != "writing"),
+        )
+        found = [(name, mine[name].state, mine[name]) for name in names]
+        return await asyncio.to_thread(
+            lambda: [{"id": n, "state": state, **self._told(known)} for n, state, known in found]
+        )
 
     def one(self, user: str, name: str) -> dict[str, Any]:
         """A subscription as it was placed, and how far it is; others' are unknown here."""

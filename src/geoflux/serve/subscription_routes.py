@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 
 from geoflux.serve.match_stream import Listener, MatchStream, cursor_of
 from geoflux.serve.models import (
@@ -43,7 +43,8 @@ def subscription_router(parts: Parts) -> APIRouter:
 
     @router.post("/subscriptions/batch", status_code=201, response_model=PlacedSubscriptions)
     async def subscribe_many(asking: Asking, asked: NewSubscriptions) -> Any:
-        """Place many at once: all of them, or none."""
+        """Place many at once. All of them are accepted, or none; only a server that dies while it
+        writes may leave a part. Sent again with the same ids, the batch is completed."""
         items = [item.model_dump() for item in asked.subscriptions]
         placed = await subscriptions.place(asking.user, items)
         return {
@@ -59,7 +60,7 @@ def subscription_router(parts: Parts) -> APIRouter:
     ) -> Any:
         """Your subscriptions, by id."""
         await parts.follower.opened()
-        found = subscriptions.listed(asking.user, after, limit)
+        found = await subscriptions.listed(asking.user, after, limit)
         return {"subscriptions": found, "next": found[-1]["id"] if len(found) == limit else None}
 
     @router.get(
@@ -84,6 +85,7 @@ def subscription_router(parts: Parts) -> APIRouter:
     )
     async def matches(
         asking: Asking,
+        request: Request,
         from_: Annotated[
             str | None,
             Query(alias="from", description="The id of the last message that you got, or start."),
@@ -101,7 +103,7 @@ def subscription_router(parts: Parts) -> APIRouter:
                 422, f"the run has not come to epoch {cursor[0]} yet; expected an id that it sent",
                 "bad_cursor",
             )  # fmt: skip
-        listener = Listener(asking.user, subscription, lambda: parts.access.still(asking))
+        listener = Listener(asking.user, subscription, lambda: parts.access.still(request))
         parts.seats.take(asking.user)
         source = parts.follower, parts.history
         leave = partial(parts.seats.leave, asking.user)

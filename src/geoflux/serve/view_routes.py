@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +12,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import StreamingResponse
 
 from geoflux.errors import StateError
+from geoflux.serve.problems import plain_json
 from geoflux.serve.view_epochs import EpochRows
 from geoflux.serve.view_guard import guard_values
 from geoflux.serve.view_heat import heat_view
@@ -27,6 +27,7 @@ _QUIET_SECONDS = 15.0
 """After so long without an epoch a stream says that it is still there."""
 
 Require = Callable[..., Any]
+Still = Callable[[Request], bool]
 Operator = Annotated[str | None, Query(max_length=200, description="Of an application: which.")]
 _LARGEST = 1 << 53
 Epoch = Annotated[
@@ -35,8 +36,9 @@ Epoch = Annotated[
 After = Annotated[int, Query(ge=-1, le=_LARGEST, description="Only epochs beyond this one.")]
 
 
-def view_router(directory: str | Path, require: Require) -> APIRouter:
-    """The routes; ``require`` is a dependency that lets the operator through and nobody else."""
+def view_router(directory: str | Path, require: Require, still: Still) -> APIRouter:
+    """The routes; ``require`` is a dependency that lets the operator through and nobody else,
+    ``still`` says whether it would do so again."""
     router = APIRouter(prefix="/v1/view", dependencies=[Depends(require)], tags=["view"])
     rows: dict[str, EpochRows] = {}
 
@@ -102,8 +104,12 @@ def view_router(directory: str | Path, require: Require) -> APIRouter:
     @router.get("/stream", response_class=StreamingResponse)
     async def stream(request: Request) -> StreamingResponse:
         """Server-sent events: one small message per committed epoch, from now on."""
+
+        async def goes_on() -> bool:
+            return still(request) and not await request.is_disconnected()
+
         return StreamingResponse(
-            _messages(request, [o.name for o in operators(directory)], epochs_of),
+            _messages(goes_on, [o.name for o in operators(directory)], epochs_of),
             media_type="text/event-stream",
             headers={"cache-control": "no-store", "x-accel-buffering": "no"},
         )
@@ -112,18 +118,20 @@ def view_router(directory: str | Path, require: Require) -> APIRouter:
 
 
 async def _messages(
-    request: Request, names: list[str], epochs_of: Callable[[str | None], EpochRows]
+    goes_on: Callable[[], Awaitable[bool]],
+    names: list[str],
+    epochs_of: Callable[[str | None], EpochRows],
 ) -> AsyncIterator[str]:
     """Epochs of all operators as they are committed; a comment where there are none for long."""
     last = {name: await asyncio.to_thread(_newest, epochs_of(name)) for name in names}
-    yield f"event: hello\ndata: {json.dumps(last)}\n\n"
+    yield f"event: hello\ndata: {plain_json(last)}\n\n"
     quiet = 0.0
-    while not await request.is_disconnected():
+    while await goes_on():
         told = 0
         for name in names:
             for row in await asyncio.to_thread(epochs_of(name).after, last[name]):
                 last[name], told = row["epoch"], told + 1
-                yield f"event: epoch\ndata: {json.dumps({'operator': name, **row})}\n\n"
+                yield f"event: epoch\ndata: {plain_json({'operator': name, **row})}\n\n"
         quiet = 0.0 if told else quiet + LOOK_SECONDS
         if quiet >= _QUIET_SECONDS:
             quiet = 0.0

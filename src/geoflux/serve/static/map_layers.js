@@ -163,6 +163,18 @@ export function drawShape(c, camera, shape, colour, words = "", width = 2) {
     x = camera.px(shape.lon - wide);
     y = camera.py(shape.lat + high);
     c.ellipse(camera.px(shape.lon), camera.py(shape.lat), wide * camera.narrow * camera.scale, high * camera.scale, 0, 0, 7);
+  } else if (shape.type === "Polygon" || shape.type === "MultiPolygon") {
+    x = y = Infinity;
+    for (const polygon of shape.type === "Polygon" ? [shape.coordinates] : shape.coordinates) {
+      for (const ring of polygon) {
+        for (const [i, [lon, lat]] of ring.entries()) {
+          const to = [camera.px(lon), camera.py(lat)];
+          c[i ? "lineTo" : "moveTo"](...to);
+          if (to[1] < y) [x, y] = to;
+        }
+        c.closePath();
+      }
+    }
   } else {
     x = camera.px(shape.west);
     y = camera.py(shape.north);

@@ -122,7 +122,7 @@ export class Subscriptions {
   }
 
   show() {
-    this.map.shapes = [...this.known].filter(([, one]) => one.shape && one.shape.type !== "polygon").map(([id, one]) => ({
+    this.map.shapes = [...this.known].filter(([, one]) => one.shape).map(([id, one]) => ({
       shape: one.shape, words: one.matches ? `${id}: ${plural(one.matches, "match").replace("matchs", "matches")}` : id,
       glow: one.glow,
     }));
