@@ -22,7 +22,6 @@ from geoflux.bench import (
     synopsis_bins,
     synopsis_growth,
     synopsis_ingest,
-    synopsis_node,
     synopsis_queries,
     synopsis_scaling,
     synopsis_sets,
@@ -37,8 +36,7 @@ from geoflux.workload.weather import Weather, WeatherStream, made_up_weather, re
 
 BARS: Bars = {
     **synopsis_ingest.BARS, **synopsis_bins.BARS, **synopsis_growth.BARS, **synopsis_queries.BARS,
-    **synopsis_truth.BARS, **synopsis_sets.BARS, **synopsis_node.BARS,
-    **synopsis_scaling.BARS,
+    **synopsis_truth.BARS, **synopsis_sets.BARS, **synopsis_scaling.BARS,
     "spark_obs_per_second": (">=", 1.0),
     "rmse_ratio_10": ("<=", 1.03), "rmse_ratio_20": ("<=", 1.03), "r2_real": (">=", 0.5),
     "training_time_share_10": ("<=", 1.0), "training_time_share_20": ("<=", 1.0),
@@ -156,12 +154,6 @@ class Bench:
             self.sketchlet, self.seen, self.sizes.clients, self.sizes.client_seconds, self.figures
         )
 
-    def node(self) -> None:
-        """Figure 7."""
-        speed = self.result.get("ingest_obs_per_second_core", synopsis_node.SPEED)
-        each = self.forest.bytes / self.forest.observations
-        self.result |= synopsis_node.measure_node(self.seen, speed, each, self.figures)
-
     @cached_property
     def session(self) -> Any:
         """Spark on two cores, until the benchmark ends."""
@@ -200,7 +192,7 @@ class Bench:
 _RUNS: dict[str, Callable[[Bench], None]] = {
     "ingest": Bench.ingest, "memory": Bench.memory, "bins": Bench.bins, "growth": Bench.growth,
     "queries": Bench.queries, "truth": Bench.truth, "sets": Bench.sets, "clients": Bench.clients,
-    "node": Bench.node, "scaling": Bench.scaling, "spark": Bench.spark, "training": Bench.training,
+    "scaling": Bench.scaling, "spark": Bench.spark, "training": Bench.training,
 }  # fmt: skip
 """Processes of clients are forked, so they come before Spark is started; scaling has a session of
 its own, which has ended when the other begins."""

@@ -120,7 +120,7 @@ class Compared:
     @property
     def is_right(self) -> bool:
         """Within what merging may lead to."""
-        return self.exact and self.error <= TOLERANCE
+        return bool(self.exact and self.error <= TOLERANCE)
 
 
 def compared(question: Question, answer: Answer, seen: Weather) -> Compared:

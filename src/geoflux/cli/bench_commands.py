@@ -83,8 +83,8 @@ def bench_synopsis(
     only: Annotated[
         str,
         typer.Option(
-            help="Parts of it: ingest, memory, bins, growth, queries, truth, sets, clients, node, "
-            "spark, training, scaling.",
+            help="Parts of it: ingest, memory, bins, growth, queries, truth, sets, clients, "
+            "scaling, spark, training.",
             autocompletion=parts_of("synopsis"),
         ),
     ] = "",
@@ -182,5 +182,5 @@ def _benchmark(title: str, run: Any, bars: Any, quick: bool, as_json: bool) -> d
     result = run(console, quick)
     print_result(console, title, result, bars)
     if as_json:
-        print(json.dumps(result))
+        print(json.dumps(result, default=lambda number: number.item()))  # of NumPy
     return dict(result)
