@@ -49,7 +49,9 @@ def test_all_parts_without_spark_tell_their_figures_and_draw(tmp_path: Path) -> 
     assert drawn == {f"synopsis-{n}.svg" for n in numbers} | {"synopsis-table-2.svg"}
 
 
-def test_quantiles_are_judged_by_the_bins_that_leaves_have(forest: Forest) -> None:
+def test_quantiles_are_judged_by_the_bins_that_leaves_have() -> None:
+    schema = schema_of(SEEN, tree_bits=6, steady_rows=100)
+    forest = took_in(Forest.empty(schema), SEEN)
     found = synopsis_truth.measure_truth(forest, SEEN, 60)
     assert found["quantiles_within_one_bin"] == found["quantiles_within_bounds"] == 1
     assert found["exact_on_whole_bins"] == 1
