@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import socket
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+import uvicorn
 
 from geoflux.errors import ConfigError
 from geoflux.serve.app import create_app
-from geoflux.serve.server import alone
+from geoflux.serve.server import _patient, alone
 from geoflux.serve.tokens import TokenFile
 from served import PARIS, LiveRun, Served, served
 
@@ -204,6 +208,53 @@ def test_headers_keep_browsers_careful_and_other_names_are_refused(run: LiveRun)
 def test_a_directory_has_one_server(run: LiveRun) -> None:
     with alone(run.out), pytest.raises(ConfigError, match="served already"), alone(run.out):
         pass
+
+
+def test_a_connection_that_says_nothing_is_closed() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        raise AssertionError("there was no request")
+
+    config = uvicorn.Config(
+        app, port=0, http=_patient(0.3), lifespan="off", log_level="error", timeout_keep_alive=60
+    )
+    server = uvicorn.Server(config)
+    listener = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    try:
+        for begun in (b"", b"GET / HTTP/1.1\r\nHost: "):
+            with socket.create_connection(listener.getsockname(), 10) as slow:
+                slow.sendall(begun)
+                slow.settimeout(10)
+                assert slow.recv(1) == b""
+    finally:
+        server.should_exit = True
+        thread.join(10)
+
+
+def test_a_run_that_cannot_be_followed_is_told_by_health_and_tried_again(
+    run: LiveRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served(run) as s:
+        follower = s.client.app.state.parts.follower  # type: ignore[attr-defined]
+        with monkeypatch.context() as broken:
+            broken.setattr(follower, "look", _fails)
+            _until(lambda: s.client.get("/health").json()["status"] == "stuck")
+            assert "nobody expected" in follower.fault
+        _until(lambda: s.client.get("/health").json()["status"] == "ok")
+        s.epoch()
+
+
+async def _fails() -> bool:
+    raise ValueError("nobody expected this")
+
+
+def _until(what: Callable[[], bool]) -> None:
+    for _ in range(200):
+        if what():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it did not come")
 
 
 def test_before_its_run_begins_a_server_says_so(tmp_path: Path) -> None:

@@ -296,3 +296,29 @@ def test_a_run_that_reads_a_topic_takes_no_subscriptions(tmp_path: Path) -> None
     )
     with pytest.raises(Problem, match="from kafka; write them there"):
         ServedRun(tmp_path, told).control_inbox()
+
+
+def test_a_control_file_that_was_cut_is_not_written_to(run: LiveRun) -> None:
+    with served(run) as s:
+        body = {"id": "a", "shape": PARIS}
+        assert s.client.post("/v1/subscriptions", json=body, headers=s.ann).status_code == 201
+        path = run.folder / "control/serve.ndjson"
+        path.write_bytes(b"")
+        refused = s.client.post("/v1/subscriptions", json=body | {"id": "b"}, headers=s.ann)
+        assert refused.status_code == 503
+        assert path.read_bytes() == b""
+
+
+def test_relative_paths_of_a_run_count_from_where_it_was_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    run = LiveRun(Path("mine"))
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    run.out = tmp_path / "mine/out"
+    with served(run) as s:
+        body = {"id": "a", "shape": PARIS}
+        assert s.client.post("/v1/subscriptions", json=body, headers=s.ann).status_code == 201
+    assert (tmp_path / "mine/control/serve.ndjson").exists()
+    assert list((tmp_path / "elsewhere").iterdir()) == []
