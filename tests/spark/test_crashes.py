@@ -31,6 +31,8 @@ POINTS = [
     "after-job", "before-manifest", "after-manifest", "mid-publish", "after-commit",
     "before-offset-commit", "after-offset-commit", "before-intent",
 ]  # fmt: skip
+SOME = POINTS[1::2]
+"""Every second one, with the last: an attempt takes a quarter of a minute."""
 SCRIPT = str(Path(__file__).parent / "killed_run.py")
 
 
@@ -48,17 +50,20 @@ def _geoflux(folder: Path, *before: str, **more: str) -> subprocess.CompletedPro
 
 @pytest.mark.long
 @pytest.mark.timeout(1500)
-def test_killed_at_every_point_and_started_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "points", [SOME, pytest.param(POINTS, marks=pytest.mark.slow)], ids=["some", "all"]
+)
+def test_killed_at_points_and_started_again(tmp_path: Path, points: list[str]) -> None:
     """Followed, so that snapshots are asked while it goes; drained by the last run."""
     handmade.write(tmp_path, RECORDS, ROWS, files=4, in_turn=True)
     more = f"epoch_events = 100\nmemory = '1g'\n{MORE}"
     handmade.toml(tmp_path, 3, more=more, mode="follow")
     asked = []
-    for number, point in enumerate(POINTS):
+    for number, point in enumerate(points):
         if point != "before-intent":  # the last one, after which no control record is read
             asked.append(SNAPSHOTS[number % len(SNAPSHOTS)] | {"id": point})
             handmade.ask(tmp_path, asked[-1:])
-        epoch = max(0, number - 2)
+        epoch = max(0, number * 13 // (len(points) - 1) - 2)
         done = _geoflux(tmp_path, SCRIPT, point, str(epoch))
         assert done.returncode == -9, (point, done.stdout[-2000:], done.stderr[-2000:])
         assert f"killed at {point}" in done.stdout
