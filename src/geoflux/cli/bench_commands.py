@@ -75,7 +75,7 @@ def bench_swarm(
 
 @bench.command("synopsis", epilog="Example:  geoflux bench synopsis --quick --json")
 def bench_synopsis(
-    quick: Annotated[bool, typer.Option(help="Smaller: within a minute or so.")] = False,
+    quick: Annotated[bool, typer.Option(help="Smaller: within a minute and a half.")] = False,
     data: Annotated[
         Path | None,
         typer.Option(help="Parquet file of real weather: ts, lon, lat, t2m_k, u10_ms, …"),
@@ -94,7 +94,8 @@ def bench_synopsis(
     from geoflux.bench import synopsis
 
     run = partial(synopsis.run_benchmark, data=data, parts=_parts(only, synopsis.PARTS))
-    _benchmark("geoflux bench synopsis", run, synopsis.BARS, quick, as_json)
+    bars = synopsis.QUICK_BARS if quick else synopsis.BARS
+    _benchmark("geoflux bench synopsis", run, bars, quick, as_json)
 
 
 @bench.command("flux", epilog="Example:  geoflux bench flux --quick --json")
