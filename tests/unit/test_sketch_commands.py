@@ -85,6 +85,7 @@ def test_pictures_are_written(out: Path, tmp_path: Path) -> None:
     [
         (["climate", "--at", "1"], "--at 1: expected 2 numbers"),
         (["climate", "--at", "500,2"], "expected longitude,latitude"),
+        (["climate", "--at", "0,89.99"], "ask for another place, the nearest is --at "),
         (["climate", "--at", "1,2", "--second", "rain"], "--second rain: the sketch has t2m_k"),
         (["map", "--feature", "t2m_k", "--time", "today"], "--time today: expected from/to"),
         (["map", "--feature", "t2m_k", "--correlation", "a"], "expected two features"),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from geoflux.cli.sketch_charts import _filled, _grid
 from geoflux.cli.sketch_plots import PLAIN, Climate, Field, as_png, climate, field_map
 from geoflux.cli.svg import as_svg
 from geoflux.errors import ConfigError
+from geoflux.spatial import geohash
 
 DAYS = np.arange(np.datetime64("2026-03-25"), np.datetime64("2026-04-01"))
 MEAN = 280 + np.arange(7.0)
@@ -56,3 +59,26 @@ def test_nothing_observed_is_told() -> None:
     empty = replace(FIELD, values=np.full((5, 8), np.nan))
     with pytest.raises(ConfigError, match="nothing was observed of t2m_k there"):
         field_map(empty, "nowhere")
+
+
+def test_small_numbers_are_read_as_they_are() -> None:
+    rain = replace(CLIMATE, second=np.linspace(0, 4e-4, 7))
+    text = as_svg(climate(rain, "somewhere"), "climate")
+    assert ">0.0002</" in text
+    assert not re.search(r'x="\d+\.\d{3}', text), "places have two decimals"
+
+
+def test_observations_further_apart_than_regions_are_still_a_map() -> None:
+    lon, lat = (a.ravel() for a in np.meshgrid(np.arange(-20.0, 20), np.arange(30.0, 60)))
+    codes, inverse = np.unique(geohash.codes(lon, lat, 20), return_inverse=True)
+    count = np.bincount(inverse).astype(float)
+    mean = np.bincount(inverse, lat) / count
+    found, values, bits = _filled(codes, mean, count, 20)
+    assert 12 <= bits < 20
+    field = _grid(found, values, bits, "lat")
+    assert np.isfinite(field.values).mean() >= 0.75
+    south, north = field.south_to_north[:-1, None], field.south_to_north[1:, None]
+    inside = np.isnan(field.values) | ((field.values >= south) & (field.values <= north))
+    assert inside.all(), "means stay in their cells"
+    alone = _filled(codes[:1], mean[:1], count[:1], 20)
+    assert (alone[0] == codes[:1], alone[2]) == (True, 20)

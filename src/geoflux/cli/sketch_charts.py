@@ -17,8 +17,13 @@ from geoflux.engine.sketch_reader import OpenSketch
 from geoflux.errors import ConfigError
 from geoflux.sketch.answers import Answer, KeyColumn
 from geoflux.spatial import geohash
+from geoflux.spatial.sphere import distance_m
 
 _KINDS = (".png", ".html")
+_FILLED = 0.75
+"""Of the cells of a map that must have a value."""
+_FEWEST_CELLS, _MOST_CELLS = 8, 48
+"""From west to east: of a map at least, of correlations at most."""
 
 
 def climate_at(
@@ -42,7 +47,10 @@ def climate_at(
         f"SELECT {by}, {', '.join(asked)} WHERE {region} GROUP BY {by} ORDER BY {by}"
     )
     if not len(answer):
-        raise ConfigError(f"nothing was observed at {lon:g},{lat:g}; ask for another place")
+        raise ConfigError(
+            f"nothing was observed at {lon:g},{lat:g}; ask for another place, the nearest is "
+            f"--at {_nearest(sketch, lon, lat, bits // 5)}"
+        )
     starts = answer.column(by)
     assert isinstance(starts, KeyColumn)
     values = [column.only.value for column in answer.columns[1:]]  # type: ignore[union-attr]
@@ -52,34 +60,80 @@ def climate_at(
     )  # fmt: skip
 
 
+def _nearest(sketch: OpenSketch, lon: float, lat: float, letters: int) -> str:
+    """The middle of the nearest region in which something was observed."""
+    answer = sketch.query(f"SELECT geohash({letters}) GROUP BY geohash({letters})")
+    known = answer.columns[0]
+    assert isinstance(known, KeyColumn)
+    codes = np.array([geohash.from_text(text)[0] for text in known.values.tolist()], np.int64)
+    west, south, east, north = geohash.bounds(codes, 5 * letters)
+    x, y = (west + east) / 2, (south + north) / 2
+    near = int(np.argmin(distance_m(lon, lat, x, y)))
+    return f"{x[near]:.4g},{y[near]:.4g}"
+
+
 def field_of(sketch: OpenSketch, feature: str, pair: tuple[str, str] | None, where: str) -> Field:
     """The mean of a feature by region, and the correlation of a pair in larger ones: it needs many
     observations. ``where`` is SQL, or empty."""
     scope = f" WHERE {where}" if where else ""
-    bits = sketch.schema.region_bits
-    answer = sketch.query(f"SELECT region, mean({_quoted(feature)}){scope} GROUP BY region")
+    named = _quoted(feature)
+    answer = sketch.query(f"SELECT region, mean({named}), count({named}){scope} GROUP BY region")
     if not len(answer):
         raise ConfigError("nothing was observed there; ask for another time or box")
-    field = _grid(answer, bits, feature)
-    letters = (bits - 1) // 5
+    codes, mean, count = _columns(answer)
+    field = _grid(*_filled(codes, mean, count, sketch.schema.region_bits), feature)
+    letters = min((sketch.schema.region_bits - 1) // 5, _letters_across(field))
     if pair is None or letters < 1:
         return field
     asked = f"corr({_quoted(pair[0])}, {_quoted(pair[1])})"
     by = f"geohash({letters})"
-    found = sketch.query(f"SELECT {by}, {asked}{scope} GROUP BY {by}")
-    return replace(field, lines=_grid(found, 5 * letters, asked.replace('"', "")))
+    lines = _columns(sketch.query(f"SELECT {by}, {asked}{scope} GROUP BY {by}"))
+    return replace(field, lines=_grid(lines[0], lines[1], 5 * letters, asked.replace('"', "")))
 
 
-def _grid(answer: Answer, bits: int, name: str) -> Field:
-    """An answer of a region and a number as cells on a map."""
-    regions, numbers = answer.columns
+def _columns(answer: Answer) -> tuple[Any, ...]:
+    """Codes of regions, and the numbers of each."""
+    regions, *numbers = answer.columns
     assert isinstance(regions, KeyColumn)
     codes = np.array([_code(text) for text in regions.values], np.int64)
+    return codes, *(column.only.value for column in numbers)  # type: ignore[union-attr]
+
+
+def _filled(codes: Any, mean: Any, count: Any, bits: int) -> tuple[Any, Any, int]:
+    """Regions and their means; larger ones where observations are further apart than regions are
+    wide, so that most of the map has a value."""
+    good = count > 0
+    codes, mean, count = codes[good], mean[good], count[good]
+    while bits > 2 and len(codes):
+        columns, rows = geohash.cells(codes, bits)
+        sides = np.ptp(columns) + 1, np.ptp(rows) + 1
+        if len(codes) >= _FILLED * sides[0] * sides[1] or max(sides) <= _FEWEST_CELLS:
+            break
+        bits -= 1
+        codes, place = np.unique(codes >> 1, return_inverse=True)
+        total = np.bincount(place, count)
+        mean, count = np.bincount(place, mean * count) / total, total
+    return codes, mean, bits
+
+
+def _letters_across(field: Field) -> int:
+    """Letters of a geohash with which a map has a few dozen cells from west to east."""
+    wide = float(field.west_to_east[-1] - field.west_to_east[0])
+    letters = 1
+    while wide / (360 / 2 ** ((5 * (letters + 1) + 1) // 2)) <= _MOST_CELLS:
+        letters += 1
+    return letters
+
+
+def _grid(codes: Any, numbers: Any, bits: int, name: str) -> Field:
+    """Regions with a number each as cells on a map."""
+    if not len(codes):
+        raise ConfigError(f"nothing was observed of {name} there; ask for another time or box")
     columns, rows = geohash.cells(codes, bits)
     west, south = int(columns.min()), int(rows.min())
     wide, high = int(columns.max()) - west + 1, int(rows.max()) - south + 1
     values = np.full((high, wide), np.nan)
-    values[rows - south, columns - west] = numbers.only.value  # type: ignore[union-attr]
+    values[rows - south, columns - west] = numbers
     width, height = 360 / 2 ** ((bits + 1) // 2), 180 / 2 ** (bits // 2)
     return Field(
         -180 + (west + np.arange(wide + 1)) * width, -90 + (south + np.arange(high + 1)) * height,

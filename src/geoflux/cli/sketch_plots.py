@@ -31,6 +31,8 @@ PLAIN = {name: LIGHT[name] for name in COLOUR}
 """The colours of a picture outside of any page."""
 _LEVELS = 12
 _MAP = "viridis"
+_DENSE = 0.5
+"""Of the cells that must have a value, for contours."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,7 @@ def climate(data: Climate, title: str, colour: Mapping[str, str] = COLOUR) -> Fi
         below = new_axes(figure, rows[1], colour)
         below.bar(data.starts, data.second, width=_bar_days(data.starts), color=colour["leaf"])
         below.set_ylabel(data.names[1])
+        below.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
         axes.set_xlim(below.get_xlim())
         axes.tick_params(axis="x", labelbottom=False)
     dates: Any = matplotlib.dates  # untyped
@@ -115,7 +118,8 @@ def field_map(data: Field, title: str, colour: Mapping[str, str] = COLOUR) -> Fi
     axes.set_facecolor(colour["map"])
     lon, lat = data.middles
     values = np.ma.masked_invalid(data.values)
-    if min(values.shape) >= 2 and float(values.max()) > float(values.min()):
+    dense = np.isfinite(data.values).mean() >= _DENSE  # contours need neighbours
+    if dense and min(values.shape) >= 2 and float(values.max()) > float(values.min()):
         drawn = axes.contourf(lon, lat, values, _LEVELS, cmap=_MAP, alpha=0.9)
         ends = lon[0], lon[-1], lat[0], lat[-1]  # contours go from middle to middle
     else:

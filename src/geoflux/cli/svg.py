@@ -23,6 +23,7 @@ COLOUR = {name: f"#0102{number + 16:02x}" for number, name in enumerate(_NAMES)}
 _METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
 _FONT = re.compile(r"font: ((?:\w+ )?)([\d.]+)px [^;\"]*")
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{2,}")
+_MARKUP = re.compile(r"<[^>]*>")
 _ID = re.compile(r' id="([^"]*)"')
 _TIP = re.compile(r'<g id="tip-(\d+)">')
 
@@ -96,6 +97,10 @@ def as_svg(figure: Figure, label: str, tips: Mapping[int, str] | None = None) ->
     return f'{opening} aria-label="{html.escape(label)}">{body}'
 
 
+def _shorter(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
+
+
 def _slim(text: str) -> str:
     """Less text for the same picture: two decimals, the page's font, no ids that nobody uses."""
     images: list[str] = []
@@ -105,7 +110,7 @@ def _slim(text: str) -> str:
         return f"@image{len(images) - 1}@"
 
     text = re.sub(r"data:image/png;base64,[^\"]*", aside, text)
-    text = _LONG_NUMBER.sub(lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), text)
+    text = _MARKUP.sub(lambda tag: _LONG_NUMBER.sub(_shorter, tag[0]), text)  # not what is read
     text = _FONT.sub(lambda found: f"font: {found[1]}{found[2]}px var(--sans)", text)
     used = set(re.findall(r"#([\w-]+)", text))
     text = _ID.sub(lambda found: found[0] if found[1] in used or "tip-" in found[1] else "", text)
