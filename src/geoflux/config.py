@@ -225,6 +225,8 @@ def _across(config: Config) -> list[str]:
                 f"synopsis.{less} = {getattr(config.synopsis, less)}: expected less than "
                 f"synopsis.{more} = {getattr(config.synopsis, more)}"
             )
+    if not config.serve.patience or seconds(config.serve.patience) <= 0:
+        problems.append(f"serve.patience = {config.serve.patience!r}: expected more than 0 s")
     if config.synopsis.most_slots and not (config.flux.budget or config.flux.memory):
         problems.append(
             f"synopsis.most_slots = {config.synopsis.most_slots}: slots come when one does not "

@@ -116,6 +116,13 @@ def test_no_message_is_lost_when_the_bridge_is_killed(tmp_path: Path, port: int)
         cars.loop_stop()
 
 
+@needs_broker
+def test_a_topic_that_there_cannot_be_is_told(tmp_path: Path, port: int) -> None:
+    broker = Broker("127.0.0.1", port, ("cars/#/all",))
+    with pytest.raises(SourceError, match="refuses this client: cars/#/all"):
+        Bridge(broker, tmp_path).run(lambda: True, lambda _: None)
+
+
 def test_mistakes_are_told_in_a_sentence(tmp_path: Path) -> None:
     for wrong in (":1883", "host:x", "host:70000"):
         with pytest.raises(ConfigError, match="expected HOST or HOST:PORT"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import threading
@@ -140,29 +141,35 @@ def test_a_body_that_does_not_come_is_given_up(run: LiveRun) -> None:
     with served(run, patience="200ms") as s:
         began = time.monotonic()
         assert _sent(s, s.ann, comes=False) == (408, 2)
+        status, asked = _sent(s, {}, "/v1/session", drops=0.05)
+        assert (status, 3 < asked < 100) == (408, True)
         assert time.monotonic() - began < 10
         long = {"token": "x" * 5000}
         assert s.client.post("/v1/session", json=long).status_code == 413
 
 
-def _sent(s: Served, headers: dict[str, str], comes: bool = True) -> tuple[int, int]:
-    """The status of a subscription without content, and how often its body was asked for; one that
-    does not come begins and stops."""
+def _sent(
+    s: Served, headers: dict[str, str], path: str = "/v1/subscriptions", comes: bool = True,
+    drops: float = 60.0,
+) -> tuple[int, int]:  # fmt: skip
+    """The status of a request without content, and how often its body was asked for; one that does
+    not come begins and stops, or goes on in drops, so many seconds apart."""
     asked, statuses = 0, []
 
     async def receive() -> dict[str, Any]:
         nonlocal asked
         asked += 1
         if asked > 1:
-            await anyio.sleep(60)
-        return {"type": "http.request", "body": b"{}", "more_body": not comes}
+            await anyio.sleep(drops)
+        whole = comes and drops == 60.0
+        return {"type": "http.request", "body": b"{}" if whole else b" ", "more_body": not whole}
 
     async def send(message: dict[str, Any]) -> None:
         statuses.append(message.get("status"))
 
     pairs = {"host": "localhost", "content-type": "application/json", **headers}
     scope = {
-        "type": "http", "method": "POST", "path": "/v1/subscriptions", "query_string": b"",
+        "type": "http", "method": "POST", "path": path, "query_string": b"",
         "http_version": "1.1", "scheme": "http", "root_path": "", "raw_path": b"",
         "server": ("localhost", 80), "client": ("x", 1),
         "headers": [(k.lower().encode(), v.encode()) for k, v in pairs.items()],
@@ -212,7 +219,8 @@ def test_a_directory_has_one_server(run: LiveRun) -> None:
 
 def test_a_connection_that_says_nothing_is_closed() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        raise AssertionError("there was no request")
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
 
     config = uvicorn.Config(
         app, port=0, http=_patient(0.3), lifespan="off", log_level="error", timeout_keep_alive=60
@@ -226,10 +234,25 @@ def test_a_connection_that_says_nothing_is_closed() -> None:
             with socket.create_connection(listener.getsockname(), 10) as slow:
                 slow.sendall(begun)
                 slow.settimeout(10)
-                assert slow.recv(1) == b""
+                assert _rest(slow) == b""
+        with socket.create_connection(listener.getsockname(), 10) as second:
+            second.settimeout(10)
+            second.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert second.recv(12) == b"HTTP/1.1 204"
+            second.sendall(b"G")  # of another request, which never comes
+            _rest(second)
     finally:
         server.should_exit = True
         thread.join(10)
+
+
+def _rest(connection: socket.socket) -> bytes:
+    """What still comes until the other side closes, however it does."""
+    found = b""
+    with contextlib.suppress(ConnectionResetError):
+        while data := connection.recv(1000):
+            found += data
+    return found
 
 
 def test_a_run_that_cannot_be_followed_is_told_by_health_and_tried_again(

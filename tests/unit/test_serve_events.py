@@ -122,6 +122,48 @@ def test_what_an_arrow_body_claims_is_known_before_it_is_unfolded(
             assert (told.status_code, "unfolds" in told.json()["detail"]) == (413, True)
 
 
+def _shared() -> pa.Array:
+    sizes, starts = pa.array([1000] * 1000, pa.int32()), pa.array([0] * 1000, pa.int32())
+    return pa.ListViewArray.from_arrays(starts, sizes, pa.array([7] * 1000, pa.int8()))
+
+
+def _old(table: pa.Table) -> bytes:
+    """As before Arrow 1.0, when messages said elsewhere whether they are compressed."""
+    out = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(metadata_version=pa.ipc.MetadataVersion.V4)
+    with pa.ipc.new_stream(out, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return out.getvalue().to_pybytes()
+
+
+@pytest.mark.parametrize(
+    ("column", "status"),
+    [
+        (pa.ListArray.from_arrays(pa.array([0, 1 << 30], pa.int32()), pa.nulls(1 << 30)), 413),
+        (pa.FixedSizeListArray.from_arrays(pa.nulls(1 << 30), 1 << 30), 413),
+        (_shared(), 422),
+        (pa.array([b"x" * 50] * 1000, pa.binary(50)).dictionary_encode(), 422),
+        (pa.array([["a"]] * 1000, pa.list_(pa.dictionary(pa.int32(), pa.binary()))), 422),
+        (pa.array(["a"] * 1000).dictionary_encode(), 202),
+        (pa.array([1] * 1000).dictionary_encode(), 202),
+    ],
+)
+def test_nested_and_shared_values_are_counted_too(
+    run: LiveRun, column: pa.Array, status: int
+) -> None:
+    columns = {name: pa.array([1.0] * len(column)) for name in ("id", "lon", "lat", "time")}
+    body = stream(pa.table({**columns, "more": column}))
+    assert len(body) < 200_000
+    with served(run) as s:
+        told = s.client.post("/v1/events", content=body, headers=s.ops | {"Content-Type": ARROW})
+        assert told.status_code == status, told.text
+
+
+def test_streams_of_an_old_format_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"before Arrow 1\.0"):
+        claims(_old(pa.table({"x": [1.0]})))
+
+
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 10_000), st.binary(min_size=1, max_size=8))
 def test_damaged_headers_are_refused_and_never_more(place: int, damage: bytes) -> None:

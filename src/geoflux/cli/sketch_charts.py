@@ -69,7 +69,7 @@ def _nearest(sketch: OpenSketch, lon: float, lat: float, letters: int) -> str:
     west, south, east, north = geohash.bounds(codes, 5 * letters)
     x, y = (west + east) / 2, (south + north) / 2
     near = int(np.argmin(distance_m(lon, lat, x, y)))
-    return f"{x[near]:.4g},{y[near]:.4g}"
+    return f"{x[near]:.6f},{y[near]:.6f}"
 
 
 def field_of(sketch: OpenSketch, feature: str, pair: tuple[str, str] | None, where: str) -> Field:

@@ -1,7 +1,8 @@
 """What an Arrow stream says it will unfold to, before anything is unfolded.
 
-A few bytes can claim a billion rows (a column of nulls has no buffers), or gigabytes (a compressed
-buffer begins with the length that it will have). The claims are in the headers of the messages,
+A few bytes can claim a billion rows (a column of nulls has no buffers, nor has a list of them), or
+gigabytes (a compressed buffer begins with the length that it will have; many rows may share one
+value, which is written once for each). The claims are in the headers of the messages,
 which are small FlatBuffers; read here by their layout (Message.fbs of the Arrow format), so that a
 body is refused for what it claims and nothing is allocated for it.
 """
@@ -12,10 +13,13 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 _CONTINUES = 0xFFFFFFFF
 _DICTIONARY, _RECORDS = 2, 3
-_HEADER_TYPE, _HEADER, _BODY_LENGTH = 1, 2, 3
-_LENGTH, _BUFFERS, _COMPRESSION = 0, 2, 3
+_VERSION, _HEADER_TYPE, _HEADER, _BODY_LENGTH = 0, 1, 2, 3
+_LENGTH, _NODES, _BUFFERS, _COMPRESSION = 0, 1, 2, 3
+_V5 = 4
 _DATA = 1
 _PLAIN = -1
 """The length that a buffer states which was not worth compressing."""
@@ -48,6 +52,27 @@ def claims(body: bytes) -> Claims:
     return Claims(sum(one.rows for one in found), sum(one.nbytes for one in found))
 
 
+def check_types(schema: pa.Schema) -> None:
+    """Refuse columns whose rows share values, which grow when they are written: ``ValueError``."""
+    for field in schema:
+        if _shares(field.type):
+            raise ValueError(
+                f"rows of the column {field.name[:80]!r} share values, as {field.type}"
+            )
+
+
+def _shares(kind: pa.DataType) -> bool:
+    types = pa.types
+    if types.is_dictionary(kind):
+        value = kind.value_type
+        return not (types.is_string(value) or types.is_large_string(value)
+                    or types.is_primitive(value))  # fmt: skip
+    views = types.is_list_view(kind) or types.is_large_list_view(kind)
+    if views or types.is_run_end_encoded(kind):
+        return True
+    return any(_shares(kind.field(place).type) for place in range(kind.num_fields))
+
+
 def _messages(body: bytes) -> Iterator[tuple[_Table, bytes]]:
     """The header of every message, and what follows it."""
     at = 0
@@ -75,10 +100,13 @@ def _message(header: _Table, content: bytes) -> Claims:
         batch = batch.table(_DATA)
     if kind not in (_DICTIONARY, _RECORDS) or batch is None:
         return Claims(0, 0)
+    if header.number(_VERSION, "<h") < _V5:  # older ones compress without saying so here
+        raise ValueError("it is of a format before Arrow 1.0")
     rows = batch.number(_LENGTH, "<q")
-    if rows < 0:
+    lengths = [rows, *(length for length, _ in batch.pairs(_NODES))]
+    if min(lengths) < 0:
         raise ValueError("a message has a negative number of rows")
-    nbytes = 0
+    nbytes = sum(lengths[1:])  # at least a byte for each value, of nested columns too
     compressed = batch.table(_COMPRESSION) is not None
     for offset, length in batch.pairs(_BUFFERS):
         if not 0 <= offset <= offset + length <= len(content):

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from geoflux.engine.intake import POSITION_ID, EventColumns
-from geoflux.serve.arrow_bodies import Claims, claims
+from geoflux.serve.arrow_bodies import Claims, check_types, claims
 from geoflux.serve.journal import Journal, sync_folder, write_durably
 from geoflux.serve.problems import Problem
 from geoflux.serve.served_run import NAME, ServedRun
@@ -110,6 +110,7 @@ class EventInbox:
         try:
             _check_claims(claims(body))
             with pa.ipc.open_stream(body) as reader:
+                check_types(reader.schema)
                 table = reader.read_all()
             table.validate(full=True)
         except (pa.ArrowException, OSError, ValueError, KeyError) as error:

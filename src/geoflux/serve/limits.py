@@ -21,6 +21,8 @@ Send = Callable[[Message], Awaitable[None]]
 ASGI = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _MOST_BUCKETS = 100_000
+_SLOWEST_BYTES = 10_000
+"""A second, of a body that is as long as bodies may be."""
 
 
 @dataclass
@@ -100,7 +102,7 @@ class BodyLimit:
     less: Mapping[str, int] = field(default_factory=dict)
     """Of some paths."""
     patience_seconds: float = 30.0
-    """A body of which nothing comes for so long is given up."""
+    """A body of which nothing comes for so long is given up; so is one that comes in drops."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, if its body is short enough."""
@@ -113,12 +115,15 @@ class BodyLimit:
             await self._too_long(most)(scope, receive, send)
             return
         came, whole, begun = 0, False, False
+        now = asyncio.get_running_loop().time
+        deadline = now() + self.patience_seconds + most / _SLOWEST_BYTES
         refusal: Json | None = None
 
         async def counted() -> Message:
             nonlocal came, whole, refusal
             try:
-                async with asyncio.timeout(None if whole else self.patience_seconds):
+                until = min(deadline, now() + self.patience_seconds)
+                async with asyncio.timeout_at(None if whole else until):
                     message = await receive()
             except TimeoutError:
                 refusal = self._too_slow()
@@ -149,5 +154,5 @@ class BodyLimit:
         return told(413, detail, "body", {"Connection": "close"})
 
     def _too_slow(self) -> Json:
-        detail = f"nothing of the body came for {self.patience_seconds:g} s; send it again"
+        detail = f"the body did not come within {self.patience_seconds:g} s; send it again"
         return told(408, detail, "body", {"Connection": "close"})

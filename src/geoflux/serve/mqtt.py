@@ -93,7 +93,7 @@ class Bridge:
             CallbackAPIVersion.VERSION2, broker.client, clean_session=False, manual_ack=True
         )
         client.on_message = lambda _, __, message: self._coming.put(message)
-        client.on_connect = self._greeted
+        client.on_connect, client.on_subscribe = self._greeted, self._subscribed
         if broker.user:
             client.username_pw_set(broker.user, broker.password)
         if broker.tls:
@@ -112,7 +112,14 @@ class Bridge:
         if reason.is_failure:
             self._refused = str(reason)
             return
-        client.subscribe([(topic, 1) for topic in self.broker.topics])
+        try:
+            client.subscribe([(topic, 1) for topic in self.broker.topics])
+        except ValueError as error:  # raised in the thread that speaks to the broker
+            self._refused = f"{', '.join(self.broker.topics)}: {error}"
+
+    def _subscribed(self, _: Any, __: Any, ___: Any, reasons: Sequence[Any], ____: Any) -> None:
+        if bad := [str(reason) for reason in reasons if reason.is_failure]:
+            self._refused = f"{', '.join(self.broker.topics)}: {bad[0]}"
 
     def _waiting(self) -> list[Any]:
         try:

@@ -32,7 +32,7 @@ from geoflux.serve.view_run import queries_directory
 from geoflux.settings import seconds
 
 _BACKLOG = 2048
-_MOST_CONNECTIONS = 20_000
+_MOST_CONNECTIONS, _OWN_FILES = 20_000, 512
 _PARENT_SECONDS = 1.0
 
 
@@ -95,7 +95,7 @@ def serve(
 
     from geoflux.serve.app import create_app
 
-    _allow_many_streams()
+    most = _allow_many_streams()
     run = ServedRun(queries_directory(directory))
     if run.is_there:
         assert run.store  # says so where it cannot be served
@@ -105,7 +105,7 @@ def serve(
         options: dict[str, Any] = {
             "log_level": "warning", "access_log": False, "server_header": False, "lifespan": "on",
             "timeout_graceful_shutdown": 1, "timeout_keep_alive": 30, "ws": "none",
-            "http": _patient(seconds(settings.patience)), "limit_concurrency": _MOST_CONNECTIONS,
+            "http": _patient(seconds(settings.patience)), "limit_concurrency": most,
         }  # fmt: skip
         app = create_app(directory, settings, config)
         server = uvicorn.Server(uvicorn.Config(app, **options))
@@ -113,18 +113,47 @@ def serve(
 
 
 def _patient(longest: float) -> Any:
-    """The protocol that takes no headers without end, and waits for the first so long."""
+    """The protocol that takes no headers without end, waits so long for a whole one, and so long
+    for somebody who takes nothing of what is sent."""
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     class Patient(H11Protocol):
+        _heading: asyncio.TimerHandle | None = None
+        _stuck: asyncio.TimerHandle | None = None
+
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
-            self.loop.call_later(longest, self._end_if_silent)
+            self._await_request()
 
-        def _end_if_silent(self) -> None:
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self._await_request()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            for timer in (self._heading, self._stuck):
+                if timer is not None:
+                    timer.cancel()
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._stuck = self.loop.call_later(longest, self.transport.abort)
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            if self._stuck is not None:
+                self._stuck.cancel()
+                self._stuck = None
+
+        def _await_request(self) -> None:
+            """Between two requests: the next one has so long to come, from its first byte on."""
             request: Any = self.cycle  # there is none before the first
-            if request is None and not self.transport.is_closing():
-                self.transport.close()
+            if request is not None and not request.response_complete:
+                if self._heading is not None:
+                    self._heading.cancel()
+                    self._heading = None
+            elif self._heading is None:
+                self._heading = self.loop.call_later(longest, self.transport.abort)
 
     return Patient
 
@@ -160,7 +189,11 @@ def _end_with(parent: int) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _allow_many_streams() -> None:
-    """Every stream is an open file; allow as many as the system does."""
+def _allow_many_streams() -> int:
+    """Every stream is an open file; allow as many as the system does, and say how many connections
+    leave some for the server's own."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    if most == resource.RLIM_INFINITY:
+        return _MOST_CONNECTIONS
+    return max(64, min(_MOST_CONNECTIONS, most - _OWN_FILES))
