@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from geoflux.api import checked, config_of, noted_inputs, opened_inputs, rows_of
 from geoflux.balance.flux_policy import FluxPolicy
 from geoflux.balance.flux_tuning import FluxTuning
 from geoflux.balance.policy import Policy, Static
@@ -38,6 +37,8 @@ from geoflux.engine.wanted import WantedSlots
 from geoflux.errors import ConfigError, StateError
 from geoflux.operators.keyed import ROW, Divisible, Operator
 from geoflux.plan import HashPlan, PrefixPlan
+from geoflux.run_inputs import noted_inputs, opened_inputs, rows_of
+from geoflux.run_notes import checked, config_of
 from geoflux.settings import bytes_of, seconds
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.keys import RUN, store_for, store_of

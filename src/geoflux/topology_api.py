@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from geoflux import api, keyed_api
+from geoflux import api, keyed_api, run_inputs, run_notes
 from geoflux.config import OPERATOR, Config, read_tables
 from geoflux.engine.epochs import Manifest
 from geoflux.engine.keyed_task import Emulated
@@ -213,7 +213,9 @@ def verify_topology(
     installed, or be where this is called), unless they are given by name; ``progress`` hears the
     name of the operator that is looked at."""
     topology = topology_of_run(out, operators)
-    dropped = [n for n in topology.by_name if api.config_of(Path(out) / n).output.streams == "drop"]
+    dropped = [
+        n for n in topology.by_name if run_notes.config_of(Path(out) / n).output.streams == "drop"
+    ]
     if dropped:
         raise StateError(
             f"{out}: the streams between operators were deleted as they were read; only a run with "
@@ -225,8 +227,8 @@ def verify_topology(
         if progress is not None:
             progress(node.name)
         folder = Path(out) / node.name
-        store, config = store_of(folder), api.config_of(folder)
-        inputs = api.noted_inputs(config, store, store.read_json(RUN))
+        store, config = store_of(folder), run_notes.config_of(folder)
+        inputs = run_inputs.noted_inputs(config, store, store.read_json(RUN))
         operator = operator_of(node, inputs, config)
         found[node.name] = (
             api.verify(folder) if operator is None else keyed_api.verify_operator(operator, folder)

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from geoflux import api, keyed_api
+from geoflux import keyed_api, run_inputs, run_notes, run_plan
 from geoflux.config import Config
 from geoflux.engine.engine import Engine
 from geoflux.engine.keyed_engine import KeyedEngine
@@ -35,7 +35,7 @@ class Part:
     node: Node
     config: Config
     store: Store
-    inputs: api.Inputs
+    inputs: run_inputs.Inputs
     operator: Operator[Any] | None
     """``None``: standing queries."""
 
@@ -48,10 +48,12 @@ class Part:
         operator = self.operator
         if operator is None:
             setting = Setting(
-                config, store, self.inputs.schema, self.inputs.control, api.policy_of(config),
+                config, store, self.inputs.schema, self.inputs.control, run_plan.policy_of(config),
                 wanted_slots=wanted_slots, sampling=sampling,
             )  # fmt: skip
-            return Engine.recovered(setting, lambda: api.first_plan(setting, self.inputs.events))
+            return Engine.recovered(
+                setting, lambda: run_plan.first_plan(setting, self.inputs.events)
+            )
         keyed = keyed_api.setting_of(operator, config, store, emulated, wanted_slots, sampling)
         return KeyedEngine.recovered(keyed, lambda: keyed_api.first_plan(config, operator))
 
@@ -76,8 +78,8 @@ def opened(topology: Topology, configs: Mapping[str, Config], out: str | Path) -
     started = _note(topology, out)
     stores = {n: store_for(Path(out) / n, configs[n].security) for n in topology.by_name}
     outside = {
-        node.name: api.opened_inputs(
-            api.checked(configs[node.name], stores[node.name], False, _work_name(node)),
+        node.name: run_inputs.opened_inputs(
+            run_notes.checked(configs[node.name], stores[node.name], False, _work_name(node)),
             stores[node.name], None, _work_name(node), started,
         )
         for node in topology.nodes
@@ -96,14 +98,16 @@ def opened(topology: Topology, configs: Mapping[str, Config], out: str | Path) -
     parts = {}
     for node in topology.nodes:
         name, store = node.name, stores[node.name]
-        inputs = outside.get(name) or api.noted_inputs(settled[name], store, store.read_json(RUN))
+        inputs = outside.get(name) or run_inputs.noted_inputs(
+            settled[name], store, store.read_json(RUN)
+        )
         parts[name] = Part(
             node, settled[name], store, inputs, operator_of(node, inputs, settled[name])
         )
     return parts
 
 
-def operator_of(node: Node, inputs: api.Inputs, config: Config) -> Operator[Any] | None:
+def operator_of(node: Node, inputs: run_inputs.Inputs, config: Config) -> Operator[Any] | None:
     """The keyed operator that does an operator's work; ``None``: standing queries."""
     if isinstance(node.work, Operator):
         return node.work
@@ -157,13 +161,13 @@ def _note_reader(
     topology: Topology, node: Node, config: Config, store: Store, about: Mapping[str, Any]
 ) -> None:
     """Write down what a reader of streams reads, as for any run."""
-    api.checked(config, store, False, _work_name(node))
+    run_notes.checked(config, store, False, _work_name(node))
     if store.exists(RUN):
-        store.write_json(RUN, store.read_json(RUN) | api.settings_note(config))
+        store.write_json(RUN, store.read_json(RUN) | run_notes.settings_note(config))
         return
     streams: dict[str, list[str]] = {}
     for stream in topology.inputs(node.name):
         streams.setdefault(stream.operator, []).append(stream.name)
     reads = [[name, some] for name, some in streams.items()]
     noted_about = {"started": about["started"], "lane": "fast", "streams": reads}
-    api.note_run(config, store, _work_name(node), about["schema"], noted_about)
+    run_notes.note_run(config, store, _work_name(node), about["schema"], noted_about)

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from geoflux.api import note_run
 from geoflux.bench.serve_browser import browser, lacking
 from geoflux.bench.serve_dashboard import listening, served, streaming
 from geoflux.bench.serve_story import MadeUpRun
@@ -24,6 +23,7 @@ from geoflux.engine.keyed_engine import KeyedEngine
 from geoflux.engine.sketch_reader import sketch_of
 from geoflux.engine.source import RawBatch, Slice
 from geoflux.keyed_api import first_plan, setting_of
+from geoflux.run_notes import note_run
 from geoflux.sections_serve import ServeConfig
 from geoflux.serve.app import create_app
 from geoflux.serve.tokens import TokenFile

@@ -11,7 +11,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import operators_by_hand as by_hand
-from geoflux import api, keyed_api
+from geoflux import keyed_api, run_inputs
 from geoflux.cli.display import Display
 from geoflux.cli.doctor import checks
 from geoflux.cli.main import app
@@ -35,7 +35,7 @@ def ran(folder: Path, epochs: int = 4) -> tuple[Config, Store, list[Manifest]]:
     by_hand.write(folder, by_hand.rows(400 * epochs))
     config = by_hand.config(folder, policy="hybrid", budget="4ms", memory="1 MB", collect="1ms")
     store = Store(str(folder / "out"))
-    source = api.opened_inputs(config, store, None, NAME).events
+    source = run_inputs.opened_inputs(config, store, None, NAME).events
     assert source is not None
     setting = keyed_api.setting_of(by_hand.OPERATOR, config, store, SLOW)
     engine = KeyedEngine.recovered(setting, lambda: keyed_api.first_plan(config, by_hand.OPERATOR))

@@ -14,7 +14,6 @@ import pytest
 from typer.testing import CliRunner
 
 import geoflux
-from geoflux.api import opened_inputs
 from geoflux.cli.main import app
 from geoflux.config import Config
 from geoflux.engine import sketch_reader
@@ -24,6 +23,7 @@ from geoflux.engine.sketch_reader import sketch_of
 from geoflux.engine.sketch_verify import SketchVerification, compare
 from geoflux.keyed_api import first_plan, setting_of
 from geoflux.operators.sketching import Sketch
+from geoflux.run_inputs import opened_inputs
 from geoflux.sketch.forest import Forest, Observations
 from geoflux.state.store import Store
 from geoflux.workload.weather import FEATURES, made_up_weather

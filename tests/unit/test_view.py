@@ -12,12 +12,12 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from geoflux.api import note_run
 from geoflux.bench.serve_story import BOUNDS, MadeUpRun
 from geoflux.chronicle.decision_words import told_in_turn
 from geoflux.errors import StateError
 from geoflux.guard import GuardTuning
 from geoflux.plan import GridPlan, HashPlan, Move, PrefixPlan, Split, change_to_dict
+from geoflux.run_notes import note_run
 from geoflux.scale.scaler import ScaleRecord
 from geoflux.serve.page import page_router
 from geoflux.serve.view_epochs import EpochRows

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from geoflux import api
+from geoflux import run_inputs, run_plan
 from geoflux.config import Config
 from geoflux.engine.engine import Engine
 from geoflux.engine.epochs import Manifest
@@ -80,17 +80,17 @@ class Emulation:
         self._config = config
         self.store = store_for(folder, config.security)
         self._source, control = self._inputs(config)
-        policy = api.policy_of(config)
+        policy = run_plan.policy_of(config)
         setting = Setting(
             config, self.store, self._source.schema(), control, policy, lambda: self._now
         )
-        self.engine = Engine.recovered(setting, lambda: api.first_plan(setting, self._source))
+        self.engine = Engine.recovered(setting, lambda: run_plan.first_plan(setting, self._source))
         self._position = self._epoch = 0
         self.last: Manifest = {}
 
     def _inputs(self, config: Config) -> tuple[EventSource, ControlSource]:
         if config.source.kind == "files":
-            inputs = api.configured_inputs(config, self.store, 0.0)
+            inputs = run_inputs.configured_inputs(config, self.store, 0.0)
             assert inputs.events is not None, "files are an event source"
             return inputs.events, inputs.control
         scenario = Scenario.of(config)

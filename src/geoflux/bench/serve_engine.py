@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from geoflux import api
+from geoflux import run_inputs, run_plan
 from geoflux.config import Config
 from geoflux.engine.engine import Engine
 from geoflux.engine.epochs import Manifest
@@ -31,12 +31,14 @@ class InlineRun:
 
     def __init__(self, config: Config, out: Path) -> None:
         store = Store(str(out))
-        inputs = api.opened_inputs(config, store, None)
+        inputs = run_inputs.opened_inputs(config, store, None)
         assert inputs.events is not None
         self.source: EventSource = inputs.events
-        self.setting = Setting(config, store, inputs.schema, inputs.control, api.policy_of(config))
+        self.setting = Setting(
+            config, store, inputs.schema, inputs.control, run_plan.policy_of(config)
+        )
         self.engine = Engine.recovered(
-            self.setting, lambda: api.first_plan(self.setting, self.source)
+            self.setting, lambda: run_plan.first_plan(self.setting, self.source)
         )
         last = self.engine.last
         noted: Any = {} if last is None else self.engine.manifest(last)

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from geoflux.api import note_run
 from geoflux.config import Config
 from geoflux.plan import GridPlan, Move, Split, change_to_dict
 from geoflux.plan.changes import Change
+from geoflux.run_notes import note_run
 from geoflux.state.epoch_log import EpochLog
 from geoflux.state.store import Store
 from geoflux.workload import Scenario, Simulator

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from geoflux import api
+from geoflux import run_notes
 from geoflux.chronicle.decision_words import changes_of, reason_of
 from geoflux.chronicle.epoch_series import Manifest
 from geoflux.chronicle.plan_history import asked_epoch, busiest_over_mean, plan_of
@@ -53,7 +53,7 @@ class PlanView:
     @classmethod
     def of(cls, out: str | Path, epoch: int | None) -> PlanView:
         """The plan of an epoch of a run, or of the one that comes next."""
-        config = api.config_of(out)
+        config = run_notes.config_of(out)
         store = store_of(out)
         log = EpochLog(store)
         number, following, version = asked_epoch(log, out, epoch)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from geoflux import api
+from geoflux import run_notes
 from geoflux.chronicle.decision_words import changes_of, reason_of
 from geoflux.chronicle.plan_history import plan_of
 from geoflux.chronicle.scaling_words import told_scaling
@@ -93,7 +93,7 @@ class Attached:
     """One run: of standing queries, or of an operator."""
 
     def __init__(self, out: str | Path) -> None:
-        api.config_of(out)  # says so where there is no run
+        run_notes.config_of(out)  # says so where there is no run
         self.out = out
         self._store = store_of(out)
         self._log = EpochLog(self._store)

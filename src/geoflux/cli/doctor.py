@@ -66,7 +66,7 @@ def checks(directory: Path | None = None) -> list[Check]:
 
 def _run(directory: Path) -> Check:
     """What a directory holds."""
-    from geoflux import api
+    from geoflux import run_notes
     from geoflux.errors import StateError
     from geoflux.state.epoch_log import EpochLog
     from geoflux.state.keys import store_of
@@ -75,7 +75,7 @@ def _run(directory: Path) -> Check:
     if tables:
         return Check("directory", True, f"an application of {', '.join(tables)}")
     try:
-        operator = api.operator_of(directory)
+        operator = run_notes.operator_of(directory)
     except StateError as error:
         return Check("directory", False, "no run", str(error))
     work = f"the operator {operator}" if operator else "standing queries"

@@ -209,7 +209,7 @@ def verify(
 ) -> None:
     """Recompute a run's matches by brute force and report what is missing, doubled or wrong; the
     same of a sketch; of an application everything that every operator gave, and every stream."""
-    from geoflux import api
+    from geoflux import api, run_notes
     from geoflux.cli.sketch_view import print_sketch_verification
     from geoflux.cli.summary_print import print_verification, progress_bar
     from geoflux.cli.topology_run import holds_topology, verify_directory
@@ -217,7 +217,7 @@ def verify(
     if holds_topology(directory):
         raise typer.Exit(0 if verify_directory(directory, as_json) else 1)
     console = Console(stderr=as_json)
-    if api.operator_of(directory) == "Sketch":
+    if run_notes.operator_of(directory) == "Sketch":
         from geoflux.sketch_api import verify_sketch
 
         with progress_bar(console, "reading every row again") as progress:
@@ -279,13 +279,13 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Show who owns which part of the space, or of the keys, in an epoch, and what it cost."""
-    from geoflux import api
+    from geoflux import run_notes
     from geoflux.chronicle.plan_view import PlanView
     from geoflux.cli.operator_plan import OperatorPlan, print_operator_plan
     from geoflux.cli.plan_print import print_plan, write_picture
 
     console = Console(stderr=as_json)
-    operator = api.operator_of(directory)
+    operator = run_notes.operator_of(directory)
     if operator:
         if svg is not None:
             raise ConfigError(f"{directory} is of the operator {operator}: keys have no map")

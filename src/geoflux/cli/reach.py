@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from geoflux import api
+from geoflux import run_inputs
 from geoflux.config import Config
 from geoflux.engine.files import FileEvents
 from geoflux.engine.source import EventSource
@@ -36,7 +36,7 @@ class Reach:
             return cls()
         if config.source.kind not in ("simulate", "files"):
             return cls()
-        return cls(api.configured_inputs(config, store, noted["started"]).events)
+        return cls(run_inputs.configured_inputs(config, store, noted["started"]).events)
 
     def total(self) -> int | None:
         """Positions that will ever come, where that is known."""

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from geoflux.api import noted_inputs
 from geoflux.config import Config
 from geoflux.engine.intake import EventColumns
 from geoflux.engine.source import EventSource, Slice
 from geoflux.errors import GeofluxError
+from geoflux.run_inputs import noted_inputs
 from geoflux.serve.view_run import OperatorPlace
 from geoflux.spatial.space import Space
 from geoflux.state.keys import RUN
